@@ -23,6 +23,13 @@ bool LoginLimits::take(const Origin& origin, Time now) {
   return true;
 }
 
+LoginLimits::Time LoginLimits::next_at(const Origin& origin) const {
+  const std::lock_guard lock{mutex_};
+  const auto found = by_origin_.find(origin);
+  if (found == by_origin_.end()) return Time::min();
+  return found->second->full_at - (settings_.attempts - 1) * settings_.one_more_after;
+}
+
 void LoginLimits::give_back(const Origin& origin) {
   const std::lock_guard lock{mutex_};
   const auto found = by_origin_.find(origin);

@@ -35,6 +35,8 @@ class LoginLimits {
 
   // Takes one attempt of an origin. False if it has none left now.
   bool take(const Origin& origin, Time now);
+  // When an origin has an attempt: in the past if it has one now.
+  Time next_at(const Origin& origin) const;
   // Returns an attempt that was right, or was never made.
   void give_back(const Origin& origin);
 

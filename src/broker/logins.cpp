@@ -24,17 +24,15 @@ void Logins::check(const Question& question, Secret password, Done done) {
   one.asked.push_back({std::move(done), question.asker.is_there});
   if (answer_at_once(one)) return;
   // One that is under way may give its attempt back.
-  const bool may_wait = question.asker.is_first || hashing_.contains(origin) ||
-                        (!waiting_.contains(origin) && has_attempt(origin));
+  const bool is_under_way = checking_ && checking_->question.asker.origin == origin;
+  const bool may_wait = question.asker.is_first || is_under_way || has_attempt(origin);
   if (!may_wait) return refuse(std::move(one.asked));
   wait(std::move(one));
   go_on();
 }
 
-bool Logins::has_attempt(const Origin& origin) {
-  const bool has = limits_.take(origin, std::chrono::steady_clock::now());
-  if (has) limits_.give_back(origin);
-  return has;
+bool Logins::has_attempt(const Origin& origin) const {
+  return limits_.next_at(origin) <= std::chrono::steady_clock::now();
 }
 
 void Logins::answer(const AllAsked& asked, Verdict verdict) {
@@ -46,9 +44,8 @@ bool Logins::answer_at_once(Waiting& one) {
     answer(std::exchange(one.asked, {}), Verdict::right);
     return true;
   }
-  const auto same = pending_.find(one.digest);
-  if (same == pending_.end()) return false;
-  std::move(one.asked.begin(), one.asked.end(), std::back_inserter(same->second));
+  if (!checking_ || checking_->digest != one.digest) return false;
+  std::move(one.asked.begin(), one.asked.end(), std::back_inserter(checking_->asked));
   one.asked.clear();
   return true;
 }
@@ -56,7 +53,9 @@ bool Logins::answer_at_once(Waiting& one) {
 void Logins::wait(Waiting one) {
   const Origin origin = one.question.asker.origin;
   const std::string name = line_of(one.question);
-  Lines& lines = waiting_[origin];
+  const auto [at, is_new] = waiting_.try_emplace(origin);
+  if (is_new) turns_.push_back(origin);
+  Lines& lines = at->second;
   Line& line = lines.by_name[name];
   const auto same = std::find_if(line.begin(), line.end(),
                                  [&](const Waiting& other) { return other.digest == one.digest; });
@@ -87,16 +86,16 @@ void Logins::make_room_of_longest() {
 }
 
 void Logins::make_room(const Origin& origin, const std::string& name) {
-  const auto lines = waiting_.find(origin);
-  const auto found = lines->second.by_name.find(name);
+  Lines& lines = waiting_.find(origin)->second;
+  const auto found = lines.by_name.find(name);
   Line& line = found->second;
   auto at = std::find_if_not(line.begin(), line.end(), is_wanted);
   if (at == line.end())
     at = line.begin() + ::randombytes_uniform(static_cast<std::uint32_t>(line.size()));
   AllAsked asked = std::move(at->asked);
   line.erase(at);
-  if (line.empty()) lines->second.by_name.erase(found);
-  if (--lines->second.count == 0) waiting_.erase(lines);
+  if (line.empty()) lines.by_name.erase(found);
+  --lines.count;
   --waiting_count_;
   refuse(std::move(asked));
 }
@@ -122,111 +121,143 @@ void Logins::refuse_those_due() {
 }
 
 void Logins::go_on() {
-  while (hashing_count_ < kMostHashing && begin_next()) {
+  while (!is_hashing_ && begin_next()) {
   }
-  constexpr std::chrono::milliseconds kAgain{20};
-  if (waiting_count_ != 0 && !again_.is_running()) again_.start(kAgain, [this] { go_on(); });
+  if (is_hashing_ || resting_.empty()) return;
+  again_.start(resting_.begin()->first - std::chrono::steady_clock::now(), [this] { go_on(); });
 }
 
 bool Logins::begin_next() {
-  std::vector<Origin> turns;
-  for (const auto& [origin, lines] : waiting_) turns.push_back(origin);
-  const auto next = last_ ? std::upper_bound(turns.begin(), turns.end(), *last_) : turns.begin();
-  std::rotate(turns.begin(), next, turns.end());
-  return std::any_of(turns.begin(), turns.end(),
-                     [this](const Origin& origin) { return begin_of(origin); });
+  constexpr int kMostInARow = 4;
+  if (checks_in_a_row_ >= kMostInARow && begin_make()) return true;
+  return begin_check() || begin_make();
 }
 
-// True if something was done for it: then it is to be called again.
-bool Logins::begin_of(const Origin& origin) {
-  if (!waiting_.contains(origin)) return false;
-  if (!limits_.take(origin, std::chrono::steady_clock::now())) return false;
-  Waiting one = take(origin);
-  last_ = origin;
-  const bool is_there = is_wanted(one);
-  if (is_there && !answer_at_once(one)) {
-    begin(std::move(one));
+bool Logins::begin_check() {
+  const auto now = std::chrono::steady_clock::now();
+  while (!resting_.empty() && resting_.begin()->first <= now) {
+    turns_.push_back(resting_.begin()->second);
+    resting_.erase(resting_.begin());
+  }
+  while (!turns_.empty()) {
+    const Origin origin = turns_.front();
+    turns_.pop_front();
+    const auto lines = waiting_.find(origin);
+    if (lines->second.count == 0) {
+      waiting_.erase(lines);
+      continue;
+    }
+    if (!limits_.take(origin, now)) {
+      resting_.emplace(limits_.next_at(origin), origin);
+      continue;
+    }
+    turns_.push_back(origin);
+    Waiting one = take(lines->second);
+    const bool is_there = is_wanted(one);
+    if (is_there && !answer_at_once(one)) {
+      begin(std::move(one));
+    } else {
+      limits_.give_back(origin);
+      if (!is_there) refuse(std::move(one.asked));
+    }
     return true;
   }
-  limits_.give_back(origin);
-  if (!is_there) refuse(std::move(one.asked));
-  return true;
+  return false;
 }
 
-Logins::Waiting Logins::take(const Origin& origin) {
-  const auto found = waiting_.find(origin);
-  Lines& lines = found->second;
+Logins::Waiting Logins::take(Lines& lines) {
   auto line = lines.by_name.upper_bound(lines.last);
   if (line == lines.by_name.end()) line = lines.by_name.begin();
   lines.last = line->first;
   Waiting one = std::move(line->second.front());
   line->second.pop_front();
   if (line->second.empty()) lines.by_name.erase(line);
-  if (--lines.count == 0) waiting_.erase(found);
+  --lines.count;
   --waiting_count_;
   return one;
 }
 
 void Logins::begin(Waiting one) {
-  const Question question = one.question;
-  const Digest digest = one.digest;
-  auto asked = worker_.check(std::move(one.password), question.verifier.value_or(decoy_verifier()),
-                             [this, digest, question](Outcome<bool> is_right) {
-                               boost::asio::post(
-                                   loop_, [this, digest, question, is_right = std::move(is_right)] {
-                                     finish(digest, question, is_right);
-                                   });
-                             });
+  auto asked = worker_.check(
+      std::move(one.password), one.question.verifier.value_or(decoy_verifier()),
+      [this](Outcome<bool> is_right) {
+        boost::asio::post(loop_, [this, is_right = std::move(is_right)] { finish(is_right); });
+      });
   if (!asked) {
-    limits_.give_back(question.asker.origin);
+    limits_.give_back(one.question.asker.origin);
     return answer(one.asked, Verdict::busy);
   }
-  pending_[digest] = std::move(one.asked);
-  ++hashing_[question.asker.origin];
-  ++hashing_count_;
+  is_hashing_ = true;
+  checks_in_a_row_ = makers_.empty() ? 0 : checks_in_a_row_ + 1;
+  checking_ = std::move(one);
 }
 
-void Logins::finish(const Digest& digest, const Question& question, const Outcome<bool>& is_right) {
-  const Origin origin = question.asker.origin;
+void Logins::finish(const Outcome<bool>& is_right) {
+  is_hashing_ = false;
+  Waiting one = std::move(*checking_);
+  checking_.reset();
   const bool has_answer = is_right.has_value();
-  const bool right = has_answer && *is_right && question.verifier;
-  if (right) known_.add(question.user, digest);
-  if (right || !has_answer) limits_.give_back(origin);
-  if (--hashing_[origin] == 0) hashing_.erase(origin);
-  --hashing_count_;
-  AllAsked asked = std::move(pending_.extract(digest).mapped());
+  const bool right = has_answer && *is_right && one.question.verifier;
+  if (right) known_.add(one.question.user, one.digest);
+  if (right || !has_answer) limits_.give_back(one.question.asker.origin);
   if (has_answer) {
-    auto same = take_same(digest);
-    std::move(same.begin(), same.end(), std::back_inserter(asked));
+    auto same = take_same(one.digest);
+    std::move(same.begin(), same.end(), std::back_inserter(one.asked));
   }
-  answer(asked, right ? Verdict::right : has_answer ? Verdict::wrong : Verdict::busy);
+  answer(one.asked, right ? Verdict::right : has_answer ? Verdict::wrong : Verdict::busy);
   go_on();
 }
 
 Logins::AllAsked Logins::take_same(const Digest& digest) {
   AllAsked asked;
-  for (auto lines = waiting_.begin(); lines != waiting_.end();) {
-    auto& by_name = lines->second.by_name;
-    for (auto line = by_name.begin(); line != by_name.end();) {
+  for (auto& [origin, lines] : waiting_) {
+    for (auto line = lines.by_name.begin(); line != lines.by_name.end();) {
       const std::size_t taken = std::erase_if(line->second, [&](Waiting& one) {
         if (one.digest != digest) return false;
         std::move(one.asked.begin(), one.asked.end(), std::back_inserter(asked));
         return true;
       });
-      lines->second.count -= taken;
+      lines.count -= taken;
       waiting_count_ -= taken;
-      line = line->second.empty() ? by_name.erase(line) : std::next(line);
+      line = line->second.empty() ? lines.by_name.erase(line) : std::next(line);
     }
-    lines = lines->second.count == 0 ? waiting_.erase(lines) : std::next(lines);
   }
   return asked;
 }
 
-void Logins::make(Secret password, std::function<void(Outcome<Verifier>)> done) {
-  auto asked = worker_.make(std::move(password), [this, done](Outcome<Verifier> made) {
-    boost::asio::post(loop_, [done, made = std::move(made)]() mutable { done(std::move(made)); });
-  });
-  if (!asked) done(asked.problem());
+void Logins::make(const Maker& maker, Secret password, Made done) {
+  auto& waiting = making_[maker];
+  if (waiting.size() >= kMostInLine)
+    return done(Problem{Errc::busy, "too many new passwords at once: try again"});
+  if (waiting.empty()) makers_.push_back(maker);
+  waiting.push_back({std::move(password), std::move(done)});
+  go_on();
+}
+
+bool Logins::begin_make() {
+  if (makers_.empty()) return false;
+  const Maker maker = std::move(makers_.front());
+  makers_.pop_front();
+  const auto found = making_.find(maker);
+  Making one = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) {
+    making_.erase(found);
+  } else {
+    makers_.push_back(maker);
+  }
+  checks_in_a_row_ = 0;
+  auto asked =
+      worker_.make(std::move(one.password), [this, done = one.done](Outcome<Verifier> made) {
+        boost::asio::post(loop_, [this, done, made = std::move(made)]() mutable {
+          is_hashing_ = false;
+          go_on();
+          done(std::move(made));
+        });
+      });
+  is_hashing_ = asked.has_value();
+  if (!asked) one.done(asked.problem());
+  return true;
 }
 
 }  // namespace leat::broker

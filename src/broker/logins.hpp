@@ -1,6 +1,7 @@
 // Checks the credentials of the broker's clients: known ones at once, others with a hash on another thread.
 //
 //     logins.check({asker, user, "topic/news", topic.verifier}, Secret{password}, [=](Verdict verdict) { … });
+//     logins.make({asker.origin, user}, Secret{new_password}, [=](Outcome<Verifier> verifier) { … });
 //
 // A wrong password takes as long as a right one, an unknown topic as long as a known one, and each origin may be wrong
 // five times a second (login_limits.hpp). Right ones do not count. The same credentials, sent by many clients, are hashed
@@ -8,6 +9,8 @@
 // want the same credentials; the lines of an origin take turns, and so do the origins. Whom a full line has no place for is
 // told `too_many` ten seconds later, and asks nothing else meanwhile: so each guess costs a connection for that long, and few
 // of them keep out nobody (docs/decisions/0034-logins-wait-in-lines.md).
+// One hash is under way at a time, so that each turn is one hash. New passwords wait while checks may begin; after four checks
+// one new password has its turn. Those who set them take turns as well.
 // Belongs to the thread of its event loop, on which it calls back.
 #pragma once
 
@@ -52,6 +55,14 @@ class Logins {
     std::optional<Verifier> verifier;
   };
 
+  // Who sets a new password, or several: a user, whose own password was right.
+  struct Maker {
+    Origin origin;
+    std::string user;
+    friend auto operator<=>(const Maker&, const Maker&) = default;
+  };
+  using Made = std::function<void(Outcome<Verifier>)>;
+
   // Until `too_many` is said.
   static constexpr std::chrono::milliseconds kHoldOff{10'000};
   explicit Logins(boost::asio::io_context& loop, std::chrono::milliseconds hold_off = kHoldOff)
@@ -59,9 +70,8 @@ class Logins {
 
   // May call back before it returns.
   void check(const Question& question, Secret password, Done done);
-  // Hashes a new password.
-  void make(Secret password, std::function<void(Outcome<Verifier>)> done);
-  void forget(std::string_view user) { known_.forget(user); }
+  // Hashes a new password. `busy` if 50 of this maker wait.
+  void make(const Maker& maker, Secret password, Made done);
   // Answers `busy` to all who wait for a hash.
   void stop() { worker_.stop(); }
 
@@ -86,7 +96,6 @@ class Logins {
   };
   static constexpr std::size_t kMostInLine = 50;  // So many wrong ones take ten seconds.
   static constexpr std::size_t kMostWaiting = 4096;
-  static constexpr int kMostHashing = 4;  // The worker has one thread.
 
   static std::string line_of(const Question& question);
   // Without a hash: true if it was answered, or will be with another one.
@@ -99,35 +108,45 @@ class Logins {
   void refuse(AllAsked asked);
   void refuse_those_due();
   void make_room_of_longest();
-  bool has_attempt(const Origin& origin);
-  // Lets as many begin as may.
+  bool has_attempt(const Origin& origin) const;
+  // Begins the next hash, unless one is under way.
   void go_on();
+  // Each returns false if there was nothing to do.
   bool begin_next();
-  bool begin_of(const Origin& origin);
-  // The first of the next line of an origin.
-  Waiting take(const Origin& origin);
+  bool begin_check();
+  bool begin_make();
+  // The first of an origin's next line.
+  Waiting take(Lines& lines);
   void begin(Waiting one);
-  void finish(const Digest& digest, const Question& question, const Outcome<bool>& is_right);
+  void finish(const Outcome<bool>& is_right);
   // Those who wait with the same credentials.
   AllAsked take_same(const Digest& digest);
   static void answer(const AllAsked& asked, Verdict verdict);
 
   struct Refused {
-    std::chrono::steady_clock::time_point due;
+    LoginLimits::Time due;
     AllAsked asked;
+  };
+  struct Making {
+    Secret password;
+    Made done;
   };
 
   boost::asio::io_context& loop_;
   const std::chrono::milliseconds hold_off_;
   LoginLimits limits_;
   KnownCredentials known_;
-  std::map<Digest, AllAsked> pending_;  // Under way.
-  std::map<Origin, int> hashing_;       // How many are under way.
-  int hashing_count_ = 0;
+  bool is_hashing_ = false;
+  std::optional<Waiting> checking_;  // What is hashed, unless that is a new password.
+  // Each of these origins is in turns_ or in resting_. One whose clients have all been answered stays until its turn comes.
   std::map<Origin, Lines> waiting_;
-  std::optional<Origin> last_;  // Whose turn it was.
+  std::deque<Origin> turns_;                          // The next one first.
+  std::multimap<LoginLimits::Time, Origin> resting_;  // Without attempts, until then.
   std::size_t waiting_count_ = 0;
   Timer again_;
+  std::map<Maker, std::deque<Making>> making_;
+  std::deque<Maker> makers_;     // All of making_, the next one first.
+  int checks_in_a_row_ = 0;      // While a new password waits.
   std::deque<Refused> refused_;  // Who is told soonest first.
   Timer refuse_;
   PasswordWorker worker_;  // Last: its callbacks use the others.

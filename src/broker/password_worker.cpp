@@ -23,35 +23,25 @@ PasswordWorker::PasswordWorker(std::size_t queue, std::chrono::milliseconds pati
 Outcome<void> PasswordWorker::check(Secret password, const Verifier& verifier, Checked done) {
   // Shared, because std::function wants to be able to copy what it holds.
   auto secret = std::make_shared<Secret>(std::move(password));
-  return add(checks_, [this, secret, verifier, done = std::move(done)](bool is_stopped) {
+  return add([this, secret, verifier, done = std::move(done)](bool is_stopped) {
     done(is_stopped ? Outcome<bool>{stopped()} : check(secret, verifier));
   });
 }
 
 Outcome<void> PasswordWorker::make(Secret password, Made done) {
   auto secret = std::make_shared<Secret>(std::move(password));
-  return add(makes_, [secret, done = std::move(done)](bool is_stopped) {
+  return add([secret, done = std::move(done)](bool is_stopped) {
     done(is_stopped ? Outcome<Verifier>{stopped()} : make_verifier(secret->text()));
   });
 }
 
-Outcome<void> PasswordWorker::add(Jobs& jobs, Job job) {
+Outcome<void> PasswordWorker::add(Job job) {
   const std::lock_guard lock{mutex_};
   if (is_stopped_) return stopped();
-  if (jobs.size() >= room_) return Problem{Errc::busy, "too many logins at once: try again"};
-  jobs.push_back(std::move(job));
+  if (jobs_.size() >= room_) return Problem{Errc::busy, "too many logins at once: try again"};
+  jobs_.push_back(std::move(job));
   changed_.notify_one();
   return {};
-}
-
-PasswordWorker::Job PasswordWorker::take() {
-  constexpr int kMostInARow = 4;
-  const bool is_make = !makes_.empty() && (checks_.empty() || checks_in_a_row_ >= kMostInARow);
-  checks_in_a_row_ = is_make || makes_.empty() ? 0 : checks_in_a_row_ + 1;
-  Jobs& jobs = is_make ? makes_ : checks_;
-  Job job = std::move(jobs.front());
-  jobs.pop_front();
-  return job;
 }
 
 Outcome<bool> PasswordWorker::check(const std::shared_ptr<Secret>& password,
@@ -67,25 +57,21 @@ Outcome<bool> PasswordWorker::check(const std::shared_ptr<Secret>& password,
 }
 
 void PasswordWorker::stop() {
-  Jobs unfinished;
-  Jobs unmade;
+  std::deque<Job> unfinished;
   {
     const std::lock_guard lock{mutex_};
     is_stopped_ = true;
-    unfinished.swap(checks_);
-    unmade.swap(makes_);
+    unfinished.swap(jobs_);
     changed_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
-  for (const Jobs* const jobs : {&unfinished, &unmade}) {
-    for (const Job& job : *jobs) job(true);
-  }
+  for (const Job& job : unfinished) job(true);
 }
 
 void PasswordWorker::run() {
   std::unique_lock lock{mutex_};
   while (true) {
-    const auto has_news = [this] { return is_stopped_ || has_jobs(); };
+    const auto has_news = [this] { return is_stopped_ || !jobs_.empty(); };
     while (!memory_->bytes().empty() && !changed_.wait_for(lock, kKeepMemory, has_news)) {
       lock.unlock();
       if (idle_.is_free()) memory_->release();
@@ -93,7 +79,8 @@ void PasswordWorker::run() {
     }
     changed_.wait(lock, has_news);
     if (is_stopped_) return;
-    Job job = take();
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
     lock.unlock();
     job(false);
     job = nullptr;  // Wipes the password now, not when the next one comes.

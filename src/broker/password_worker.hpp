@@ -10,8 +10,6 @@
 // passwords fill the memory. Checks run on a thread that gets only what nobody else wants of the CPUs, in memory that
 // is kept while passwords come: else each wrong one would delay messages. Where the machine has no CPU to spare, so
 // that a right one would wait for ever, the worker's own thread does it as well, after 100 ms.
-// Checks come before new passwords, which wait in a queue of their own: else whoever changes a password again and again would
-// hold up everybody's logins. After four checks in a row one new password has its turn.
 // Whatever was accepted is answered exactly once, at the latest by stop(), with `stopped`. Any thread may call; what
 // the callbacks use must live until stop() or the destructor has returned.
 #pragma once
@@ -60,12 +58,7 @@ class PasswordWorker {
   // Calls back with the result; with `is_stopped`, without doing it.
   using Job = std::function<void(bool is_stopped)>;
 
-  using Jobs = std::deque<Job>;
-
-  Outcome<void> add(Jobs& jobs, Job job);
-  // Of either kind; under mutex_.
-  Job take();
-  bool has_jobs() const { return !checks_.empty() || !makes_.empty(); }
+  Outcome<void> add(Job job);
   Outcome<bool> check(const std::shared_ptr<Secret>& password, const Verifier& verifier);
   void run();
 
@@ -73,9 +66,7 @@ class PasswordWorker {
   const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Jobs checks_;              // Under mutex_.
-  Jobs makes_;               // Under mutex_.
-  int checks_in_a_row_ = 0;  // Under mutex_, while a new password waits.
+  std::deque<Job> jobs_;     // Under mutex_.
   bool is_stopped_ = false;  // Under mutex_.
   // The idle thread's while that is not free, else the worker's.
   std::shared_ptr<HashMemory> memory_ = std::make_shared<HashMemory>();

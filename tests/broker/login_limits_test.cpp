@@ -31,6 +31,15 @@ TEST(LoginLimits, FiveAtOnceThenFiveASecond) {
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart + 1h), 5) << "not more after a long time";
 }
 
+TEST(LoginLimits, SaysWhenThereIsTheNextOne) {
+  LoginLimits limits;
+  EXPECT_LE(limits.next_at(origin("192.0.2.1")), kStart) << "never seen";
+  takes(limits, "192.0.2.1", kStart - 300ms);
+  EXPECT_EQ(limits.next_at(origin("192.0.2.1")), kStart - 100ms);
+  EXPECT_EQ(takes(limits, "192.0.2.1", kStart), 1);
+  EXPECT_EQ(limits.next_at(origin("192.0.2.1")), kStart + 100ms);
+}
+
 TEST(LoginLimits, AThousandASecondForAMinuteGetFiveASecond) {
   LoginLimits limits;
   int hashes = 0;

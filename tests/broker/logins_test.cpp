@@ -35,9 +35,12 @@ class LoginsTest : public ::testing::Test {
     return std::count(verdicts_.begin(), verdicts_.end(), verdict);
   }
   void run_until(std::size_t count) {
+    run_until([&] { return verdicts_.size() >= count; });
+  }
+  void run_until(const std::function<bool()>& is_over) {
     loop_.restart();
     const auto work = boost::asio::make_work_guard(loop_);
-    while (verdicts_.size() < count) loop_.run_one();
+    while (!is_over()) loop_.run_one();
   }
 
   boost::asio::io_context loop_;
@@ -157,6 +160,75 @@ TEST_F(LoginsTest, TheSameCredentialsOfTwoAddressesThatWaitAreHashedOnce) {
   ask("topic/4", verifier, "right", "192.0.2.2");
   run_until(6);
   EXPECT_EQ(verdicts_, std::vector(6, Verdict::right));
+}
+
+TEST_F(LoginsTest, OriginsTakeTurnsAfterEachHash) {
+  const Verifier verifier = *make_verifier("right");
+  std::string order;
+  const auto login = [&](char name, const std::string& address, int topic) {
+    logins_.check({{origin(address.c_str())}, "user", std::to_string(topic), verifier},
+                  Secret{"right"}, [&, name](Verdict) { order += name; });
+  };
+  for (int topic = 0; topic < 6; ++topic) login('a', "192.0.2.9", topic);
+  login('b', "192.0.2.8", 6);
+  login('c', "192.0.2.7", 7);
+  login('b', "192.0.2.8", 8);
+  run_until([&] { return order.size() == 9; });
+  EXPECT_EQ(order, "aabcabaaa") << "in the order in which they came, not by address";
+}
+
+// A user who changes a password again and again, or an administrator who creates topics.
+TEST_F(LoginsTest, ThoseWhoSetNewPasswordsTakeTurns) {
+  std::string order;
+  const auto make = [&](char name, const char* address) {
+    logins_.make({origin(address), std::string{name}}, Secret{"new"},
+                 [&, name](const Outcome<Verifier>& made) { order += made ? name : '-'; });
+  };
+  for (int i = 0; i < 6; ++i) make('a', "192.0.2.1");
+  make('b', "192.0.2.1");
+  make('c', "192.0.2.2");
+  run_until([&] { return order.size() == 8; });
+  EXPECT_EQ(order, "aabcaaaa");
+}
+
+TEST_F(LoginsTest, NewPasswordsOfOneMakerAreBounded) {
+  int refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    logins_.make({origin("192.0.2.1"), "user"}, Secret{"new"}, [&](const Outcome<Verifier>& made) {
+      if (!made && made.problem().code == Errc::busy) ++refused;
+    });
+  }
+  EXPECT_EQ(refused, 200 - 51) << "one is under way, and 50 wait";
+}
+
+TEST_F(LoginsTest, NewPasswordsStandBehindLogins) {
+  const Verifier verifier = *make_verifier("right");
+  std::string order;
+  const auto login = [&](int topic) {
+    logins_.check({{origin("192.0.2.1")}, "user", std::to_string(topic), verifier}, Secret{"right"},
+                  [&](Verdict) { order += 'c'; });
+  };
+  login(0);
+  for (int i = 0; i < 3; ++i) {
+    logins_.make({origin("192.0.2.1"), std::to_string(i)}, Secret{"new"},
+                 [&](const Outcome<Verifier>&) { order += 'm'; });
+  }
+  for (int topic = 1; topic < 7; ++topic) login(topic);
+  run_until([&] { return order.size() == 10; });
+  EXPECT_EQ(order, "cccccmccmm") << "after four in a row, one new password";
+}
+
+TEST_F(LoginsTest, WhoeverWaitsIsAnsweredAtTheEnd) {
+  const Verifier verifier = *make_verifier("right");
+  int refused = 0;
+  for (int i = 0; i < 3; ++i) {
+    ask(std::to_string(i), verifier, "right");
+    logins_.make({origin("192.0.2.1"), "user"}, Secret{"new"},
+                 [&](const Outcome<Verifier>& made) { refused += made ? 0 : 1; });
+  }
+  logins_.stop();
+  run_until([&] { return verdicts_.size() == 3 && refused == 3; });
+  EXPECT_GE(count(Verdict::busy), 2) << "one was under way";
 }
 
 TEST_F(LoginsTest, NothingIsRightForWhatDoesNotExist) {

@@ -125,6 +125,11 @@ struct Admin::Request {
   }
 };
 
+Logins::Maker Admin::maker_of(const Request& request, const AdminClient& client) {
+  const bool is_admin = !request.admin_user.empty();
+  return {Origin{client.peer}, is_admin ? "" : request.topic + '\n' + request.user};
+}
+
 std::string Admin::ok_reply(const Request& request) {
   return text_of({{"cmd", request.command}, {"status", "ok"}, {"topic", request.topic}});
 }
@@ -197,7 +202,7 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
 }
 
 void Admin::create_topic(const Shared& request, const Client& client, const Reply& reply) {
-  with_administrator(request, client, reply, [=, this] { store_topic(request, reply); });
+  with_administrator(request, client, reply, [=, this] { store_topic(request, client, reply); });
 }
 
 void Admin::with_administrator(const Shared& request, const Client& client, const Reply& reply,
@@ -219,7 +224,7 @@ void Admin::with_administrator(const Shared& request, const Client& client, cons
                 });
 }
 
-void Admin::store_topic(const Shared& request, const Reply& reply) {
+void Admin::store_topic(const Shared& request, const Client& client, const Reply& reply) {
   const auto fail = [=](const std::string& text) { reply(error_reply("create_topic", text)); };
   if (topics_.find(request->topic) != nullptr) return fail("topic already exists");
   if (const auto problem = problem_of_topic_name(request->topic)) return fail(problem->sentence);
@@ -231,7 +236,8 @@ void Admin::store_topic(const Shared& request, const Reply& reply) {
   if (!slow) return fail("slow_subscribers is one of overtaken, disconnect, wait");
   if (const auto problem = problem_of_new(request->password); !problem.empty())
     return fail(problem);
-  logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
+  const Logins::Maker maker = maker_of(*request, *client);
+  logins_.make(maker, std::move(request->password), [=, this](Outcome<Verifier> verifier) {
     if (!verifier) return fail(verifier.problem().sentence);
     auto added = topics_.add({.name = request->topic,
                               .type = topic_type(request->broker_type).value_or(TopicType::queue),
@@ -424,7 +430,7 @@ void Admin::change_password(const Shared& request, const Client& client, const R
   if (request->admin_user.empty()) {
     return with_topic(
         request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
-          set_password(topic, request->user, request, reply, [=, version = own.version] {
+          set_password(topic, request->user, request, client, reply, [=, version = own.version] {
             const auto now = credential_of(topic->stored(), request->user);
             return now && now->version == version;
           });
@@ -434,13 +440,15 @@ void Admin::change_password(const Shared& request, const Client& client, const R
     const TopicPtr topic = topics_.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
     const std::string user = request->user.empty() ? topic->stored().user : request->user;
-    set_password(topic, user, request, reply, [] { return true; });
+    set_password(topic, user, request, client, reply, [] { return true; });
   });
 }
 
 void Admin::set_password(const TopicPtr& topic, const std::string& user, const Shared& request,
-                         const Reply& reply, const std::function<bool()>& is_still) {
-  logins_.make(std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
+                         const Client& client, const Reply& reply,
+                         const std::function<bool()>& is_still) {
+  const Logins::Maker maker = maker_of(*request, *client);
+  logins_.make(maker, std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
     if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
     const auto before = credential_of(topic->stored(), user);
     auto changed = verifier ? topics_.set_password(*topic, user, *verifier) : verifier.problem();
@@ -506,7 +514,8 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
       if (!has_password) return fail("password is missing: the user has none yet");
       return store_right(request, reply, std::nullopt);
     }
-    logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
+    const Logins::Maker maker = maker_of(*request, *client);
+    logins_.make(maker, std::move(request->password), [=, this](Outcome<Verifier> verifier) {
       if (!verifier) return fail(verifier.problem().sentence);
       store_right(request, reply, *verifier);
     });

@@ -61,16 +61,19 @@ class Admin {
   struct Request;
   using Shared = std::shared_ptr<Request>;
   static std::string ok_reply(const Request& request);
+  // The user of a topic, or the administrator.
+  static Logins::Maker maker_of(const Request& request, const AdminClient& client);
 
   void create_topic(const Shared& request, const Client& client, const Reply& reply);
-  void store_topic(const Shared& request, const Reply& reply);
+  void store_topic(const Shared& request, const Client& client, const Reply& reply);
   void join(const Shared& request, const Client& client, const Reply& reply);
   void stats(const Shared& request, const Client& client, const Reply& reply);
   void leave(const Shared& request, const Client& client, const Reply& reply);
   void change_password(const Shared& request, const Client& client, const Reply& reply);
   // `is_still`: asked again when the password is hashed.
   void set_password(const TopicPtr& topic, const std::string& user, const Shared& request,
-                    const Reply& reply, const std::function<bool()>& is_still);
+                    const Client& client, const Reply& reply,
+                    const std::function<bool()>& is_still);
   void seek(const Shared& request, const Client& client, const Reply& reply);
   void list_topics(const Shared& request, const Client& client, const Reply& reply);
   void delete_topic(const Shared& request, const Client& client, const Reply& reply);
