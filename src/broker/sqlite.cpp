@@ -90,7 +90,28 @@ Database::Database(const std::string& path) : path_{path} {
   ::sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
 }
 
-Database::~Database() { ::sqlite3_close(handle_); }
+Database::~Database() {
+  if (keeps_log_) empty_log();
+  ::sqlite3_close(handle_);
+}
+
+// Without its header, SQLite takes a log for an empty one.
+void Database::empty_log() {
+  if (::sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_RESTART, nullptr, nullptr) !=
+      SQLITE_OK)
+    return;
+  sqlite3_file* log = nullptr;
+  ::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  if (log == nullptr || log->pMethods == nullptr) return;
+  constexpr char kNoHeader[32] = {};
+  log->pMethods->xWrite(log, kNoHeader, sizeof kNoHeader, 0);
+}
+
+void Database::keep_log() {
+  int on = 1;
+  ::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
+  keeps_log_ = true;
+}
 
 void Database::fail(int code) const { throw problem_of(path_, handle_, code); }
 void Database::fail_as_damaged(std::string_view what) const { throw damaged_store(path_, what); }

@@ -51,12 +51,20 @@ class Database {
   //   no_space
   void reserve(std::int64_t bytes);
 
+  // The file of the write-ahead log stays when the database is closed, and holds its room. It is empty to SQLite then, so that
+  // nothing in it is applied to a backup that is put in the database's place.
+  void keep_log();
+  std::string log_path() const { return path_ + "-wal"; }
+
   const std::string& path() const noexcept { return path_; }
 
  private:
   friend class Statement;
+  void empty_log();
+
   std::string path_;
   sqlite3* handle_ = nullptr;
+  bool keeps_log_ = false;
 };
 
 class Statement {

@@ -20,6 +20,7 @@ constexpr std::int64_t kApplicationId =
     0x4C454154;  // "LEAT"; `file` and SQLite's own tools show it.
 
 constexpr std::size_t kPageSize = 4096;
+constexpr std::int64_t kEnough = 16;  // Pages; one change needs fewer.
 
 // Facts: admin_verifier, admin_verifier_version, last_verifier_version, next_port, token_secret.
 constexpr const char* kVersion1[] = {
@@ -115,6 +116,14 @@ void make(const Fd& opened, const std::string& directory) {
   if (::fsync(opened.get()) != 0) throw problem_of(directory, leat::last_system_error());
 }
 
+// Whether the last broker was not killed: then there is no log, or one without a header.
+bool was_closed(const Fd& opened) {
+  const std::string name = std::string{StoreFile::kName} + "-wal";
+  const auto log = leat::detail::open_file_at(opened.get(), name.c_str(), O_RDONLY);
+  char first = 0;
+  return !log || ::pread(log->get(), &first, 1, 0) != 1 || first == 0;
+}
+
 // The file itself, before SQLite looks at it. SQLite would take an empty one for a new database, and a last page
 // that is not whole for one that ends with zeros.
 void check_file(const Fd& opened, const std::string& directory, const std::string& path) {
@@ -123,9 +132,7 @@ void check_file(const Fd& opened, const std::string& directory, const std::strin
   const auto size = leat::detail::file_size(file->get());
   if (!size) throw problem_of(directory, size.error());
   // After a crash the write-ahead log may hold what is missing, so then the end is SQLite's to judge.
-  const std::string log = std::string{StoreFile::kName} + "-wal";
-  const bool was_closed = !leat::detail::has_name(opened.get(), log.c_str());
-  if (*size == 0 || (was_closed && *size % kPageSize != 0))
+  if (*size == 0 || (*size % kPageSize != 0 && was_closed(opened)))
     throw damaged_store(path, "it was cut off");
   (void)::fchmod(file->get(), 0600);  // A copy that was restored may be open to all.
 }
@@ -158,6 +165,8 @@ StoreFile::StoreFile(LockFile lock, std::unique_ptr<Database> database)
   if (::stat(database_->path().c_str(), &found) != 0) return;
   device_ = found.st_dev;
   inode_ = found.st_ino;
+  has_log_ = ::stat(database_->log_path().c_str(), &found) == 0 &&
+             found.st_size >= kEnough * static_cast<std::int64_t>(kPageSize);
 }
 
 bool StoreFile::is_in_place() const noexcept {
@@ -167,10 +176,9 @@ bool StoreFile::is_in_place() const noexcept {
 }
 
 // A table is filled and dropped: its pages stay in the file, which SQLite never makes smaller. The log has held all of
-// them, and is as long from then on, until the store is closed.
+// them, and is as long from then on.
 void StoreFile::keep_room() {
   constexpr std::int64_t kWanted = 48;
-  constexpr std::int64_t kEnough = 16;  // One change needs fewer.
   if (has_log_ && database_->number("PRAGMA freelist_count") >= kEnough) return;
   // With no more pages allowed, there may be room on the disk.
   const std::int64_t most = database_->number("PRAGMA max_page_count");
@@ -210,6 +218,7 @@ StoreFile StoreFile::open(std::string directory, std::int64_t max_pages) {
   if (database->text("PRAGMA journal_mode = WAL") != "wal")
     throw Problem{Errc::permission, fmt::format("the broker's store '{}' is read-only", path)};
   database->run("PRAGMA synchronous = FULL");
+  database->keep_log();
   database->run(fmt::format("PRAGMA max_page_count = {}", max_pages).c_str());
   check_content(*database);
   StoreFile file{std::move(locked), std::move(database)};

@@ -8,7 +8,7 @@
 // which would give the topics away. SQLite's write-ahead log with synchronous=FULL: a change is on the medium when
 // its transaction returns, and is there whole or not at all after a crash.
 // Whoever may write to a durable topic can fill the disk. The store keeps some room back, so that the administrator can still
-// take a right away.
+// take a right away; also after it was stopped, while others filled the disk.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class StoreFile {
   std::unique_ptr<Database> database_;
   std::uint64_t device_ = 0;  // Of the file, when it was opened.
   std::uint64_t inode_ = 0;
-  bool has_log_ = false;  // The log is as long as keep_room() makes it.
+  bool has_log_ = false;  // The log is as long as keep_room() needs it.
 };
 
 }  // namespace leat::broker

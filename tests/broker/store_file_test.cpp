@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -128,7 +129,6 @@ TEST(StoreFile, TruncatedIsDamaged) {
   const std::string bytes = place.bytes();
   for (std::size_t size = 0; size < bytes.size(); size += size < 200 ? 1 : 331) {
     place.write(bytes.substr(0, size));
-    std::filesystem::remove(place.file + "-wal");
     const Problem problem = place.problem();
     EXPECT_EQ(problem.code, Errc::corrupt) << size << ": " << problem.sentence;
     EXPECT_NE(problem.sentence.find(place.file), std::string::npos) << problem.sentence;
@@ -347,6 +347,40 @@ TEST(StoreFile, OnAFullDiskNewRightsLeaveRoomForTakingThemAway) {
   }};
   child.wait();
   EXPECT_TRUE(child.succeeded()) << child.describe();
+}
+
+// Others fill the disk while the broker is stopped.
+TEST(StoreFile, KeepsItsRoomWhileItIsClosed) {
+  const Place place;
+  ASSERT_EQ(::mount("tmpfs", place.root.path().c_str(), "tmpfs", 0, "size=2m"), 0) << "needs root";
+  place.fill(1);
+  {
+    std::ofstream others{place.root.path() + "/others", std::ios::binary};
+    while (others.put('x')) {
+    }
+  }
+  {
+    auto store = TopicStore::open(place.path);
+    EXPECT_TRUE(store);
+    const std::int64_t id = store->topics()->at(0).id;
+    EXPECT_TRUE(store->set_ports(id, {.push = 5501}, 5502));
+    EXPECT_TRUE(store->change_password(id, decoy_verifier()));
+    EXPECT_TRUE(store->revoke(id, "other"));
+  }
+  EXPECT_TRUE(TopicStore::open(place.path)->rights(1)->empty());
+  ASSERT_EQ(::umount(place.root.path().c_str()), 0);
+}
+
+TEST(StoreFile, LogThatIsKeptIsNotAppliedToABackup) {
+  const Place place;
+  place.fill(1);
+  const std::string backup = place.bytes();
+  ASSERT_TRUE(TopicStore::open(place.path)->add({.name = "later"}));
+  ASSERT_TRUE(std::filesystem::exists(place.file + "-wal"));
+  place.write(backup);
+  const auto topics = TopicStore::open(place.path)->topics();
+  ASSERT_TRUE(topics) << topics.problem().sentence;
+  EXPECT_EQ(topics->size(), 1U);
 }
 
 TEST(StoreFile, ThatWasRemovedTakesNoChange) {
