@@ -1,6 +1,6 @@
 // One topic of a broker: what is stored of it, its log while clients use it, and who they are.
 //
-//     auto topic = std::make_shared<BrokerTopic>(loop, config, store, backlog, stored, on_idle);
+//     auto topic = std::make_shared<BrokerTopic>(loop, config, store, backlog, unsent, stored, on_idle);
 //     if (auto ready = topic->attach(); !ready) return ready.problem();
 //     topic->intake()->add(message);
 //
@@ -22,6 +22,7 @@
 #include "broker/dealer.hpp"
 #include "broker/feed.hpp"
 #include "broker/intake.hpp"
+#include "broker/large_messages.hpp"
 #include "broker/pace.hpp"
 #include "broker/topic_store.hpp"
 
@@ -48,11 +49,13 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
   // `on_idle`: it has closed its log, because nobody used it.
   BrokerTopic(boost::asio::io_context& loop, const Config& config, TopicStore& store,
-              Backlog& backlog, StoredTopic stored, std::function<void()> on_idle)
+              Backlog& backlog, LargeMessages& unsent, StoredTopic stored,
+              std::function<void()> on_idle)
       : loop_{loop},
         config_{config},
         store_{store},
         backlog_{backlog},
+        unsent_{unsent},
         stored_{std::move(stored)},
         on_idle_{std::move(on_idle)},
         pace_{loop, [this] { return reached(); }},
@@ -94,6 +97,8 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // Of the subscribers of all topics.
   Backlog& backlog() noexcept { return backlog_; }
+  // Of the pullers of all topics.
+  LargeMessages& unsent() noexcept { return unsent_; }
   // Of producers.
   Pace& pace() noexcept { return pace_; }
 
@@ -164,6 +169,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   const Config& config_;
   TopicStore& store_;
   Backlog& backlog_;
+  LargeMessages& unsent_;
   StoredTopic stored_;
   std::function<void()> on_idle_;
   Pace pace_;

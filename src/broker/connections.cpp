@@ -72,6 +72,7 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   streams_[raw] = std::move(stream);
   most_ = std::max(most_, streams_.size());
   raw->on_end([this, raw] { remove(raw); });
+  if (kind == Kind::data && unfinished_ != nullptr) raw->bound(*unfinished_);
   raw->begin();
 }
 

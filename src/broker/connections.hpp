@@ -23,7 +23,9 @@ class Connections {
     std::size_t per_address;
   };
 
-  explicit Connections(const Limits& limits) : limits_{limits} {}
+  // `unfinished`: for data connections.
+  explicit Connections(const Limits& limits, LargeMessages* unfinished = nullptr)
+      : limits_{limits}, unfinished_{unfinished} {}
 
   // Lets a connection begin, or refuses it if there are too many. Some are only for commands.
   enum class Kind { data, commands };
@@ -47,6 +49,7 @@ class Connections {
   void refuse(std::shared_ptr<Stream> stream, const char* why);
 
   Limits limits_;
+  LargeMessages* const unfinished_;
   std::map<Stream*, std::shared_ptr<Stream>> streams_;
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Origin, std::size_t> by_origin_;

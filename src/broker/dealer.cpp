@@ -155,7 +155,7 @@ void Dealer::deal() {
       std::any_of(pullers_.begin(), pullers_.end(),
                   [this](const Puller* puller) { return room_of(*puller) != 0; });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
-  const bool may_find = has_ready && !has_failed_ && !is_full_;
+  const bool may_find = has_ready && !has_failed_ && !is_full_ && dealt_ == received_.size();
   if (may_find && !own_end_.is_reached(reached_)) watch_->arm();
   if (!has_failed_) watch_for_stalls();
 }
@@ -172,11 +172,15 @@ bool Dealer::deal_once() {
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
   const std::size_t fair = (left + ready_.size() - 1) / ready_.size();
+  bool has_room = true;
   for (Puller* const puller : ready_) {
     if (dealt_ == received_.size()) break;
     const std::size_t share = std::min(fair, room_of(*puller));
     const std::uint64_t begin = puller->appended();
     for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
+      const std::size_t bytes = received_[dealt_].record.value.size();
+      has_room = bytes <= kMostBytes || puller->has_room_for(bytes);
+      if (!has_room) break;
       const std::uint64_t at = puller->appended();
       puller->append(received_[dealt_].record);
       puller->held_.push_back(received_[dealt_]);
@@ -186,8 +190,9 @@ bool Dealer::deal_once() {
       ++dealt_total_;
       if (puller->appended() - begin >= kMostBytes) break;
     }
+    if (puller->appended() != begin) puller->send();
+    if (!has_room) return false;
     ++next_;
-    puller->send();
   }
   return true;
 }

@@ -40,6 +40,11 @@ class Puller {
   // Adds a record to what send() sends.
   virtual void append(const Record& record) = 0;
   virtual void send() = 0;
+  // Before a record of more than 64 KiB is appended: whether there is memory for it. Else the dealer is told to look again.
+  virtual bool has_room_for(std::size_t bytes) {
+    (void)bytes;
+    return true;
+  }
   // Throws away some of what was appended, by the places of its bytes; the kernel has none of it.
   virtual void take_back(std::uint64_t begin, std::uint64_t end) = 0;
   // Bytes since the connection began: how many were appended, and how many the kernel took.

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -15,7 +16,7 @@ namespace leat::broker {
 namespace {
 
 namespace asio = boost::asio;
-constexpr std::size_t kRead = 64 * 1024;
+constexpr std::size_t kRead = LargeMessages::kSmall;
 constexpr int kVanished = 120'000;  // ms
 // A buffer that the last connection did not need any more.
 thread_local std::unique_ptr<std::byte[]> spare;
@@ -69,6 +70,7 @@ void Stream::close(const std::string& why) {
   is_open_ = false;
   const auto self = shared_from_this();
   stop_clock();
+  if (unfinished_ != nullptr) unfinished_->release(*this);
   boost::system::error_code error;
   socket_.close(error);
   const auto on_end = std::exchange(on_end_, nullptr);
@@ -164,8 +166,12 @@ void Stream::hand_over() {
     Bytes bytes{received_.get() + begin_, end_ - begin_};
     needed_ = on_bytes(bytes);
     begin_ = end_ - bytes.size();
-    is_paused_ = needed_ == kPause && finishing_.empty();
-    if (needed_ == kPause) needed_ = 1;
+    if (unfinished_ != nullptr) unfinished_->release(*this);
+    const bool pauses = is_open_ && finishing_.empty() && !may_receive(needed_);
+    is_paused_ = pauses;
+    // Once there is room, on_bytes() is asked again whether it wants the message: its topic may be full by then.
+    if (pauses || needed_ == kPause) needed_ = 1;
+    if (pauses) on_paused();
   }
   if (begin_ == end_) {  // Most connections are idle most of the time: they need no buffer then.
     if (capacity_ == kRead && spare == nullptr) spare = std::move(received_);
@@ -173,6 +179,15 @@ void Stream::hand_over() {
     begin_ = end_ = capacity_ = 0;
   }
   read();
+}
+
+bool Stream::may_receive(std::size_t needed) {
+  if (needed == kPause) return false;
+  return needed <= kRead || unfinished_ == nullptr || unfinished_->take(*this, needed);
+}
+
+void Stream::cut_off() {
+  close_later("does not go on with a message that it began, and others wait for the memory");
 }
 
 void Stream::resume() {
@@ -191,6 +206,11 @@ bool Stream::has_hung_up() {
 bool Stream::has_unread() {
   pollfd look{socket_.native_handle(), POLLIN | POLLRDHUP, 0};
   return ::poll(&look, 1, 0) == 1;
+}
+
+std::size_t Stream::unread_bytes() {
+  int bytes = 0;
+  return ::ioctl(descriptor_, FIONREAD, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 // --- Sending -----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "broker/large_messages.hpp"
 #include "broker/peer.hpp"
 #include "broker/timer.hpp"
 #include "leat/base/assert.hpp"
@@ -28,18 +29,20 @@ namespace leat::broker {
 // Logs what became of a client, at most ten times a second: strangers must not be able to fill the disk.
 void warn_of_client(const std::string& line);
 
-class Stream : public std::enable_shared_from_this<Stream> {
+class Stream : public std::enable_shared_from_this<Stream>, private LargeMessages::Holder {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;  // TCP, or a Unix socket.
   using Address = Peer::Address;
 
   explicit Stream(Accepted accepted);
-  virtual ~Stream();
+  ~Stream() override;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   // Starts to read.
   virtual void begin();
+  // Before begin(): bounds what is read of messages that are not whole yet.
+  void bound(LargeMessages& unfinished) noexcept { unfinished_ = &unfinished; }
   // In its place: the client is to be told `why` it is refused, if it asks for something within a second, and is then
   // closed. Clients that come again by themselves, and would not after being told, are closed at once.
   virtual void begin_refused(const char* why) { close(why); }
@@ -90,6 +93,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   virtual std::size_t on_bytes(Bytes& bytes) = 0;
   // The kernel has taken everything that was in out().
   virtual void on_sent() {}
+  // Nothing is read for now, because on_bytes() said so or there is no room for a large message.
+  virtual void on_paused() {}
   // finish() was called: nothing more should be put into out().
   virtual void on_finishing() {}
   virtual void on_closed(const std::string& why) = 0;
@@ -114,6 +119,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   }
   // The client has sent something that was not read yet, or has hung up.
   bool has_unread();
+  // What it has sent and the kernel has received.
+  std::size_t unread_bytes();
 
   Socket::executor_type loop() { return socket_.get_executor(); }
 
@@ -126,6 +133,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   bool has_hung_up();
+  bool may_receive(std::size_t needed);
+  void on_room() override { resume(); }
+  std::uint64_t moved_bytes() const override { return received_bytes_; }
+  bool waits_for_client() override { return !has_unread(); }
+  void cut_off() override;
   std::size_t lent_size() const noexcept { return lent_ == nullptr ? 0 : lent_->size(); }
   void keep_alive();
   void post_close(const std::string& why);
@@ -145,6 +157,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::size_t end_ = 0;
   std::size_t needed_ = 1;
   std::uint64_t received_bytes_ = 0;
+  LargeMessages* unfinished_ = nullptr;      // Null: no bound.
   std::shared_ptr<const std::string> lent_;  // Goes before out_; null most of the time.
   std::size_t lent_sent_ = 0;
   std::string out_;

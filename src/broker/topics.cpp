@@ -16,7 +16,8 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       config_{config},
       store_{store},
       ports_{config.data_ports().first, config.data_ports().last},
-      trim_{loop} {}
+      trim_{loop},
+      unsent_{loop} {}
 
 std::string Topics::directory() const { return leat::detail::directory_path(config_.dir); }
 
@@ -45,8 +46,8 @@ const TopicPtr& Topics::insert(StoredTopic stored) {
   }
   const std::string name = stored.name;
   return topics_[name] =
-             std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, std::move(stored),
-                                           [this] { give_memory_back_soon(); });
+             std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, unsent_,
+                                           std::move(stored), [this] { give_memory_back_soon(); });
 }
 
 void Topics::give_memory_back_soon() {

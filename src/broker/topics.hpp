@@ -77,6 +77,7 @@ class Topics {
   Ports ports_;
   Timer trim_;
   Backlog backlog_;
+  LargeMessages unsent_;
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 

@@ -1,9 +1,17 @@
-// If this failed, subscribers that read nothing could fill the broker's memory past its bound.
+// If these failed, consumers that read nothing could fill the broker's memory past its bound.
 #include "broker/data_role.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "leat/deadline.hpp"
 #include "leat/os/fd.hpp"
 #include "silent_stream.hpp"
 #include "support/process.hpp"
@@ -15,7 +23,7 @@ constexpr std::size_t kBound = 1 << 20;
 constexpr std::size_t kChunkBytes = 64 << 10;
 
 constexpr Encoding kEncoding{
-    .for_puller = [](std::string&, const Record&) {},
+    .for_puller = [](std::string& out, const Record& record) { out.append(record.text()); },
     .for_listener = [](std::string&, const std::string&, const Record&) {}};
 
 class ListenerRoleTest : public ::testing::Test {
@@ -45,7 +53,9 @@ TEST_F(ListenerRoleTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   StoredTopic stored;
   stored.name = "news";
   stored.pullers = Pullers::absent;
-  const auto topic = std::make_shared<BrokerTopic>(loop_, config_, *store_, backlog, stored, [] {});
+  LargeMessages unsent{loop_};
+  const auto topic =
+      std::make_shared<BrokerTopic>(loop_, config_, *store_, backlog, unsent, stored, [] {});
   ListenerRole role{*stream_, *topic, kEncoding};
   const auto opened = role.open({});
   ASSERT_TRUE(opened) << opened.problem().sentence;
@@ -73,6 +83,92 @@ TEST_F(ListenerRoleTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   EXPECT_EQ(backlog.bytes(), large[0].counted + large[1].counted);
   EXPECT_TRUE(stream_->is_open());
   role.leave();
+}
+
+// --- Pullers ----------------------------------------------------------------------------------------
+
+constexpr std::size_t kLargeRecord = 1 << 20;
+
+class PullerConnection final : public Stream {
+ public:
+  PullerConnection(boost::asio::io_context& loop, int fd, const TopicPtr& topic)
+      : Stream{Accepted{Socket{loop, boost::asio::generic::stream_protocol{AF_UNIX, 0}, fd}, {}}},
+        role_{*this, *topic, kEncoding, false} {
+    const auto opened = role_.open({});
+    EXPECT_TRUE(opened) << opened.problem().sentence;
+    if (opened) role_.begin();
+  }
+
+ private:
+  std::size_t on_bytes(Bytes& bytes) override {
+    bytes = {};
+    return 1;
+  }
+  void on_sent() override { role_.on_sent(); }
+  void on_closed(const std::string&) override { role_.leave(); }
+
+  PullerRole role_;
+};
+
+TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
+  constexpr std::size_t kRecords = 20;
+  const leat::testing::TemporaryDirectory temp;
+  Config config;
+  config.dir = temp.path() + "/dir";
+  config.data_dir = temp.path() + "/data";
+  for (const std::string& each : {config.dir, config.data_dir})
+    std::filesystem::create_directories(each);
+  boost::asio::io_context loop;
+  Outcome<TopicStore> store = TopicStore::open(temp.path() + "/state");
+  ASSERT_TRUE(store);
+  Backlog backlog;
+  LargeMessages unsent{loop, 8 * kLargeRecord, std::chrono::milliseconds{40}};
+  const auto stored = store->add({.name = "work", .type = TopicType::file});
+  ASSERT_TRUE(stored) << stored.problem().sentence;
+  const auto topic =
+      std::make_shared<BrokerTopic>(loop, config, *store, backlog, unsent, *stored, [] {});
+  std::deque<std::pair<std::shared_ptr<Stream>, leat::detail::Fd>> all;
+  const auto connect = [&] {
+    int both[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both), 0);
+    all.emplace_back(std::make_shared<PullerConnection>(loop, both[0], topic), both[1]);
+  };
+  const auto run = [&](auto condition) {
+    for (const Deadline deadline{std::chrono::seconds{20}}; !condition();) {
+      ASSERT_FALSE(deadline.passed());
+      loop.restart();
+      loop.run_for(std::chrono::milliseconds{1});
+      ASSERT_LE(unsent.bytes(), 8 * kLargeRecord);
+    }
+  };
+  for (int i = 0; i < 10; ++i) connect();
+  auto log = Topic::open("work", Deadline::immediate(), config.dir, {}, config.data_dir);
+  ASSERT_TRUE(log) << describe(log.error());
+  auto publisher = log->publisher();
+  ASSERT_TRUE(publisher);
+  for (std::size_t i = 0; i < kRecords; ++i)
+    ASSERT_TRUE(publisher->publish(std::string(kLargeRecord, static_cast<char>('a' + i))));
+  run([&] { return unsent.bytes() == 8 * kLargeRecord; });
+  connect();
+  std::map<char, std::size_t> received;
+  std::string bytes(kLargeRecord, '\0');
+  const auto run_until_received = [&](std::size_t records) {
+    run([&] {
+      const ::ssize_t count =
+          ::recv(all.back().second.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      for (const char each : bytes.substr(0, count < 0 ? 0 : static_cast<std::size_t>(count)))
+        ++received[each];
+      return std::ranges::count(received, kLargeRecord, [](const auto& one) {
+               return one.second;
+             }) == static_cast<std::ptrdiff_t>(records);
+    });
+  };
+  run_until_received(kRecords -
+                     3);  // The others are in the hands of those that need not make room.
+  EXPECT_EQ(std::ranges::count_if(all, [](const auto& each) { return each.first->is_open(); }), 4);
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) all[i].first->close("the test ends");
+  run_until_received(kRecords);
+  for (const auto& each : all) each.first->close("the test ends");
 }
 
 }  // namespace

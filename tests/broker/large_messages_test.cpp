@@ -1,0 +1,183 @@
+// If these failed, producers that stop in the middle of large messages could fill the broker's memory, or those that go on would
+// be cut off for them.
+#include "broker/large_messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <deque>
+#include <vector>
+
+#include "broker/connections.hpp"
+#include "leat/deadline.hpp"
+
+namespace leat::broker {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{8};
+constexpr std::size_t kLarge = 1 << 20;
+
+class FakeHolder final : public LargeMessages::Holder {
+ public:
+  FakeHolder(LargeMessages& large, std::size_t bytes) : large_{large}, bytes_{bytes} { on_room(); }
+  ~FakeHolder() override { large_.release(*this); }
+
+  void on_room() override {
+    if (wants) has = large_.take(*this, bytes_);
+  }
+  std::uint64_t moved_bytes() const override { return moves ? moved_ += kLarge : moved_; }
+  bool waits_for_client() override { return !is_kept_waiting; }
+  void cut_off() override { ++cut_offs; }
+
+  bool wants = true;
+  bool has = false;
+  bool moves = false;
+  bool is_kept_waiting = false;  // By the broker.
+  int cut_offs = 0;
+
+ private:
+  LargeMessages& large_;
+  std::size_t bytes_;
+  mutable std::uint64_t moved_ = 0;
+};
+
+class LargeMessagesTest : public ::testing::Test {
+ protected:
+  // Until `condition`, and then for as long as patience takes twice.
+  template <class Condition>
+  void run_until(const Condition& condition) {
+    for (const Deadline deadline{std::chrono::seconds{20}}; !condition();) {
+      ASSERT_FALSE(deadline.passed());
+      run_for(std::chrono::milliseconds{1});
+    }
+  }
+  void run_for(std::chrono::milliseconds time) {
+    loop_.restart();
+    loop_.run_for(time);
+  }
+
+  boost::asio::io_context loop_;
+  LargeMessages large_{loop_, 4 * kLarge, kPatience};
+};
+
+TEST_F(LargeMessagesTest, TheFirstInLineTakesWhatIsReleased) {
+  std::deque<FakeHolder> all;
+  for (int i = 0; i < 7; ++i) all.emplace_back(large_, kLarge).moves = true;
+  EXPECT_TRUE(all[3].has);
+  EXPECT_FALSE(all[4].has);
+  EXPECT_EQ(large_.bytes(), 4 * kLarge);
+  large_.release(all[1]);
+  FakeHolder late{large_, kLarge};
+  EXPECT_FALSE(late.has) << "others wait in line";
+  run_until([&] { return all[4].has; });
+  EXPECT_FALSE(all[5].has);
+  all[5].wants = false;
+  large_.release(all[2]);
+  run_until([&] { return all[6].has; });
+  EXPECT_FALSE(all[5].has);
+  EXPECT_EQ(large_.bytes(), 4 * kLarge);
+}
+
+TEST_F(LargeMessagesTest, OneMayHoldMoreThanTheBound) {
+  FakeHolder small{large_, kLarge};
+  FakeHolder huge{large_, 5 * kLarge};
+  EXPECT_FALSE(huge.has);
+  large_.release(small);
+  run_until([&] { return huge.has; });
+}
+
+TEST_F(LargeMessagesTest, ThoseThatStoppedAreCutOffForOthersTheOldestFirst) {
+  std::deque<FakeHolder> all;
+  for (int i = 0; i < 4; ++i) all.emplace_back(large_, kLarge);
+  all[0].moves = true;
+  all[1].is_kept_waiting = true;
+  run_for(4 * kPatience);
+  for (const FakeHolder& each : all) EXPECT_EQ(each.cut_offs, 0) << "nobody waits";
+  FakeHolder waiting{large_, kLarge};
+  run_until([&] { return all[2].cut_offs != 0; });
+  run_for(4 * kPatience);
+  EXPECT_EQ(all[2].cut_offs, 1);
+  EXPECT_EQ(all[0].cut_offs + all[1].cut_offs + all[3].cut_offs, 0);
+  EXPECT_FALSE(waiting.has);
+  large_.release(all[2]);
+  run_until([&] { return waiting.has; });
+}
+
+// --- Connections ----------------------------------------------------------------------------------
+
+using Socket = boost::asio::local::stream_protocol::socket;
+
+// Takes messages of one size.
+class Receiving final : public Stream {
+ public:
+  Receiving(Accepted accepted, std::size_t size, int& messages)
+      : Stream{std::move(accepted)}, size_{size}, messages_{messages} {}
+
+ private:
+  std::size_t on_bytes(Bytes& bytes) override {
+    for (; bytes.size() >= size_; bytes = bytes.subspan(size_)) ++messages_;
+    return bytes.empty() ? 1 : size_;
+  }
+  void on_closed(const std::string&) override {}
+
+  const std::size_t size_;
+  int& messages_;
+};
+
+class UnfinishedMessages : public LargeMessagesTest {
+ protected:
+  ~UnfinishedMessages() override { connections_.close_all("the end"); }
+
+  Socket& connect(std::size_t message_size) {
+    Socket& client = clients_.emplace_back(loop_);
+    Socket own{loop_};
+    boost::asio::local::connect_pair(client, own);
+    client.non_blocking(true);
+    streams_.push_back(
+        std::make_shared<Receiving>(Accepted{std::move(own), Peer{}}, message_size, messages_));
+    connections_.start(streams_.back(), Connections::Kind::data);
+    return client;
+  }
+  void send(Socket& client, std::size_t bytes) {
+    const std::string text(bytes, 'x');
+    for (std::size_t sent = 0; sent < bytes;) {
+      boost::system::error_code error;
+      sent += client.write_some(boost::asio::buffer(text.data() + sent, bytes - sent), error);
+      if (error && error != boost::asio::error::would_block) return;
+      run_for(std::chrono::milliseconds{error ? 1 : 0});
+      ASSERT_LE(large_.bytes(), 4 * kLarge);
+    }
+  }
+  void await(int messages) {
+    run_until([&] { return messages_ == messages; });
+  }
+
+  Connections connections_{{.in_all = 1000, .per_address = 1000}, &large_};
+  std::deque<Socket> clients_;
+  std::vector<std::shared_ptr<Stream>> streams_;
+  int messages_ = 0;
+};
+
+TEST_F(UnfinishedMessages, OfClientsThatStoppedLeaveRoomForOthers) {
+  for (int i = 0; i < 20; ++i) send(connect(kLarge), i < 4 ? kLarge / 2 : 100'000);
+  EXPECT_EQ(large_.bytes(), 4 * kLarge);
+  send(connect(1000), 1000);
+  await(1);
+  const std::size_t last = streams_.size();
+  send(connect(kLarge), 2 * kLarge);
+  await(3);
+  EXPECT_TRUE(streams_[last]->is_open());
+}
+
+TEST_F(UnfinishedMessages, StayWhileNobodyNeedsTheirRoom) {
+  for (int i = 0; i < 4; ++i) send(connect(kLarge), kLarge / 2);
+  run_for(4 * kPatience);
+  for (Socket& client : clients_) send(client, kLarge - kLarge / 2);
+  await(4);
+  EXPECT_EQ(large_.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace leat::broker
