@@ -278,14 +278,17 @@ std::optional<Event> Session::on_ping(Bytes data, std::string& out) {
   if (data.size() < 2 || data.size() > 2 + kMaxPingContext)
     return fail("a malformed command PING", out);
   silence_limit_ = std::chrono::milliseconds{100 * (byte_at(data, 0) << 8 | byte_at(data, 1))};
-  knows_heartbeats_ = true;
+  knows_heartbeats_ = pings_ = true;
   if (out.size() <= kMaxUnsentForPong) append_command(out, "PONG", data.subspan(2));
   return std::nullopt;
 }
 
 void Session::append_sign_of_life(std::string& out) const {
-  const bool is_logged_in = state_ == State::traffic || state_ == State::reply;
-  if (is_logged_in && knows_heartbeats_) append_command(out, "PONG");
+  if (may_ping()) append_command(out, "PONG");
+}
+
+bool Session::may_ping() const noexcept {
+  return knows_heartbeats_ && (state_ == State::traffic || state_ == State::reply);
 }
 
 // --- Messages ----------------------------------------------------------------------------------------

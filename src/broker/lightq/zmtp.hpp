@@ -118,8 +118,12 @@ class Session {
   bool is_within_message() const { return in_message_ || !envelope_.empty(); }
 
   // Unasked, an answer to a PING, so that a client that waits for one knows that we are there: while nothing is read from
-  // it, its PING is not seen. Appends nothing unless the client is logged in and knows heartbeats.
+  // it, its PING is not seen. Appends nothing unless it may_ping().
   void append_sign_of_life(std::string& out) const;
+  // The client is logged in and knows heartbeats.
+  bool may_ping() const noexcept;
+  // It has sent a PING.
+  bool pings() const noexcept { return pings_; }
 
   // The client wants to be cut off when it sends nothing for that long; 0 if it did not say.
   std::chrono::milliseconds silence_limit() const { return silence_limit_; }
@@ -173,6 +177,7 @@ class Session {
   bool in_message_ = false;
   bool misspells_error_ = false;   // PLAIN, and the client seems to be libzmq
   bool knows_heartbeats_ = false;  // Has sent a PING, or speaks ZMTP 3.1
+  bool pings_ = false;
   std::size_t needed_ = 0;
   std::uint64_t skip_ = 0;  // Bytes of a frame that nobody wants.
   std::chrono::milliseconds silence_limit_{0};

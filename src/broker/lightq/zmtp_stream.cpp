@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace leat::broker::lightq {
+namespace {
+
+// Between signs of life.
+constexpr std::chrono::milliseconds kSoon{100};
+constexpr std::chrono::milliseconds kSeldom{1000};
+
+}  // namespace
 
 void ZmtpStream::begin() {
   start_clock(gate_.handshake_time, "no login in time");
@@ -17,24 +24,33 @@ void ZmtpStream::greet() {
 
 std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
   const std::size_t needed = take(bytes);
-  if (needed == kPause) show_life();
   if (session_.silence_limit().count() != 0) watch_silence();
   return needed;
 }
 
 // A producer whose topic is full may wait for long, and its PINGs lie behind messages that are not read. libzmq would take
 // the broker for dead, and connect and send again, with other messages in between.
-void ZmtpStream::show_life() {
-  constexpr std::chrono::milliseconds kLife{100};
+//
+// Few clients have heartbeats, and signs for all others cost CPU. So a client that has sent no PING gets signs more and more
+// seldom, up to one a second, until something arrives from it again, which may be a PING.
+void ZmtpStream::on_paused() {
+  if (unsent() != 0) flush();  // Perhaps the answer to a PING before the last message.
+  if (!session_.may_ping()) return;
   if (life_ == nullptr) life_ = std::make_unique<Timer>(loop());
-  if (life_->is_running()) return;
-  life_->start(kLife, [this] {
+  if (!life_->is_running() || life_after_ != kSoon) show_life(kSoon);
+}
+
+void ZmtpStream::show_life(std::chrono::milliseconds after) {
+  life_after_ = after;
+  life_->start(after, [this] {
     if (!is_open() || !is_paused()) return;
     if (unsent() == 0) {
       session_.append_sign_of_life(out());
       flush();
     }
-    show_life();
+    const std::size_t unread = unread_bytes();
+    const bool has_sent = std::exchange(unread_then_, unread) != unread;
+    show_life(session_.pings() || has_sent ? kSoon : std::min(life_after_ * 3 / 2, kSeldom));
   });
 }
 

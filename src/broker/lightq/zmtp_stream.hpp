@@ -62,8 +62,9 @@ class ZmtpStream : public Stream {
 
  private:
   std::size_t take(Bytes& bytes);
+  void on_paused() override;
   // While nothing is read from the client.
-  void show_life();
+  void show_life(std::chrono::milliseconds after);
   // The client wants to be cut off when it is silent for a time.
   void watch_silence();
   void look_for_silence();
@@ -76,7 +77,9 @@ class ZmtpStream : public Stream {
 
   zmtp::Session session_;
   Gate gate_;
-  std::unique_ptr<Timer> life_;            // Null before the first pause.
+  std::unique_ptr<Timer> life_;  // Null before the first pause.
+  std::chrono::milliseconds life_after_{0};
+  std::size_t unread_then_ = 0;            // At the last sign of life.
   std::unique_ptr<PatientTimer> silence_;  // Null unless the client said a limit.
   Clock::time_point heard_at_;
   std::uint64_t heard_bytes_ = 0;
