@@ -30,6 +30,7 @@
 
 #include "leat/compat/simple_ipc_point.hpp"
 #include "leat/leat.hpp"
+#include "leat/os/forkable_mutex.hpp"
 
 #ifndef INFINITE
 inline constexpr std::uint32_t INFINITE = 0xffff'ffff;  // A timeout, with Windows' name.
@@ -207,7 +208,7 @@ class CSimpleIPC {
   bool write(const void* data, std::size_t size, std::uint32_t timeout = INFINITE,
              const StopOn& stopOn = {}) noexcept {
     return guarded([&] {
-      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (!has_point()) return false;
       if (data == nullptr && size != 0) return fail(leat::Errc::invalid_argument, kNullData);
       if (size > point_->block_size()) return fail(larger_than_block(), kTooLarge);
       auto lease = point_->lease_writer(is_single());
@@ -226,7 +227,7 @@ class CSimpleIPC {
   bool read(void* data, std::size_t size, std::uint32_t timeout = INFINITE,
             const StopOn& stopOn = {}) noexcept {
     return guarded([&] {
-      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (!has_point()) return false;
       if (data == nullptr && size != 0) return fail(leat::Errc::invalid_argument, kNullData);
       auto lease = point_->lease_reader(is_single(), spin());
       if (!lease) return fail(lease.error());
@@ -314,13 +315,15 @@ class CSimpleIPC {
   void requestStopCommunications() noexcept {
     const std::lock_guard guard{stopping_};
     stopped_ = true;  // seq_cst; pairs with Waiting: a wait that is missed below sees this.
-    if (point_ != nullptr) point_->stop_waits();
+    if (is_attached()) point_->stop_waits();
   }
   void requestResumeCommunications() noexcept {
     const std::lock_guard guard{stopping_};
-    // First let all waits end that were stopped.
-    while (stopped_ && waiting_ != 0) std::this_thread::sleep_for(std::chrono::microseconds{50});
-    if (point_ != nullptr) point_->resume_waits();
+    if (is_attached()) {
+      // First let all waits end that were stopped.
+      while (stopped_ && waiting_ != 0) std::this_thread::sleep_for(std::chrono::microseconds{50});
+      point_->resume_waits();
+    }
     stopped_ = false;
   }
   bool isCommunicationStopped() const noexcept { return stopped_; }
@@ -334,7 +337,7 @@ class CSimpleIPC {
   //   invalid_argument   0, or more than the connection point can hold
   bool setMaxExpansionsCount(std::uint32_t count) noexcept {
     return guarded([&] {
-      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (!has_point()) return false;
       if (point_->settings().pre_allocate != 0) return fail(leat::Errc::not_allowed, kPreAllocated);
       const auto changed = point_->set_max_expansions(count);
       return changed ? succeed() : fail(changed.error(), kBadExpansions);
@@ -353,7 +356,7 @@ class CSimpleIPC {
   leat::compat::BlockSettings settings() const noexcept {
     leat::compat::BlockSettings settings{.max_expansions = 0};
     (void)guarded([&] {
-      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (!has_point()) return false;
       settings = point_->settings();
       return succeed();
     });
@@ -494,15 +497,26 @@ class CSimpleIPC {
     }
   }
 
+  // Whether the connection point can be used. A forked child must not even lock what its parent's threads may have
+  // locked during the fork, and it has no thread that waits.
+  bool is_attached() const noexcept { return point_ != nullptr && !point_->is_inherited(); }
+  // The same for a call, which fails if it is false.
+  bool has_point() const noexcept {
+    if (is_attached()) return true;
+    if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+    return fail(leat::Errc::forked);
+  }
+
   template <class Descriptor>
   bool may_acquire(Descriptor& descriptor) noexcept {
     // A held block stays held.
     if (descriptor.status == leat::compat::BlockStatus::acquired) {
       return fail(leat::Errc::busy, kHeldAlready);
     }
-    if (point_ != nullptr) return true;
-    (void)fail(descriptor, {leat::Errc::not_found, 0});
-    return fail(leat::Errc::not_found, kNotAttached);
+    if (has_point()) return true;
+    descriptor.status = leat::compat::BlockStatus::failed;
+    descriptor.error = last_.error;
+    return false;
   }
   template <class Descriptor>
   bool hold(Descriptor& descriptor, void* block, std::size_t size) noexcept {
@@ -530,7 +544,8 @@ class CSimpleIPC {
   }
 
   std::unique_ptr<leat::compat::ConnectionPoint> point_;  // Null until created or attached.
-  std::mutex stopping_;  // Serializes stop and resume, and guards point_ against them.
+  // Serializes stop and resume, and guards point_ against them.
+  leat::detail::ForkableMutex stopping_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> single_ = false;
   std::atomic<std::uint32_t> waiting_ = 0;

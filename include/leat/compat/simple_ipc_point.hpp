@@ -31,6 +31,7 @@
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/os/event.hpp"
+#include "leat/os/fork.hpp"
 #include "leat/os/fork_state.hpp"
 
 namespace leat::inline v0::compat {
@@ -167,7 +168,8 @@ struct Reader {
   std::vector<Delivery> taken;
 };
 
-// One instance's part of a connection point. Any thread.
+// One instance's part of a connection point. Any thread; not to be used in a forked child, which may inherit the
+// mutexes locked.
 class ConnectionPoint {
  public:
   static bool is_valid_name(const std::string& name) noexcept {
@@ -214,6 +216,7 @@ class ConnectionPoint {
     return assemble(std::move(*topic), std::move(*settings_topic));
   }
 
+  bool is_inherited() const noexcept { return fork_generation_ != detail::fork_generation(); }
   const std::string& name() const noexcept { return topic_.name(); }
   std::uint32_t block_size() const noexcept { return block_size_; }
 
@@ -362,6 +365,7 @@ class ConnectionPoint {
   Group group_;
   Topic settings_topic_;
   std::uint32_t block_size_ = 0;  // Constant after assemble().
+  const std::uint32_t fork_generation_ = detail::fork_generation();
 
   std::mutex following_;  // Protects the four below.
   Subscriber subscriber_;
