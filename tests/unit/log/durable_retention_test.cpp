@@ -76,6 +76,16 @@ class DurableRetention : public ::testing::Test {
     return count;
   }
 
+  // As far as retention would take them.
+  void delete_oldest_files(std::size_t kept) const {
+    while (files() > kept) {
+      std::set<std::string> names;
+      for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
+        if (one.path().filename().string().starts_with("segment-")) names.insert(one.path());
+      std::filesystem::remove(*names.begin());
+    }
+  }
+
   // Reads up to an offset. Records and gaps must tile the offsets, and all gaps be `overwritten`.
   struct Tiles {
     std::uint64_t next = 0;
@@ -531,21 +541,14 @@ TEST_F(DurableRetention, GoesOnInMemoryWhenRetentionPasses) {
   const Topic topic = create(wanted);
   publish(topic, 100);
   auto overtaken = topic.subscriber({.from = From::beginning});
-  ASSERT_TRUE(overtaken);
-  ASSERT_TRUE(overtaken->receive(kPatience));
+  ASSERT_TRUE(overtaken && overtaken->receive(kPatience));
   publish(topic, 3900);
   auto on_disk = topic.subscriber({.from = From::beginning});
   ASSERT_TRUE(on_disk);
   ASSERT_TRUE(on_disk->receive(kPatience));
   ASSERT_TRUE(wait_until([&] { return is_written(topic); }));
   ASSERT_EQ(start(topic), 0U);
-  // The oldest files go, as far as retention would take them.
-  while (files() > 2) {
-    std::set<std::string> names;
-    for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
-      if (one.path().filename().string().starts_with("segment-")) names.insert(one.path());
-    std::filesystem::remove(*names.begin());
-  }
+  delete_oldest_files(2);
   const std::uint64_t oldest = start(topic);
   const std::uint64_t end = topic.info().partitions[0].end;
   ASSERT_GT(oldest, 0U);
@@ -556,6 +559,31 @@ TEST_F(DurableRetention, GoesOnInMemoryWhenRetentionPasses) {
     EXPECT_EQ(tiles.gaps, 1U);
     EXPECT_GE(tiles.records, end - oldest);
   }
+}
+
+// Then the subscriber on disk enters the log, and from there goes to the files once more, which fails here: it
+// stays where it was.
+TEST_F(DurableRetention, AnErrorWhenRetentionPassesMovesNobody) {
+  TopicOptions wanted = options();
+  wanted.capacity_bytes = 1 << 20;
+  wanted.segment_bytes = 64 << 10;
+  const Topic topic = create(wanted);
+  publish(topic, 4000);
+  auto subscriber = topic.subscriber({.from = From::beginning});
+  ASSERT_TRUE(subscriber && subscriber->receive(kPatience));
+  ASSERT_TRUE(wait_until([&] { return is_written(topic); }));
+  delete_oldest_files(2);
+  const std::string files = temp_.path() + "/data/d";
+  std::filesystem::rename(files, files + ".away");  // The subscriber has the directory open.
+  std::uint64_t next = 1;
+  Result<std::size_t> polled{0};
+  while (polled && next < 4000)
+    polled = subscriber->poll(1, [&](const Record& record) { next = record.offset + 1; });
+  EXPECT_EQ(polled.error(), Errc::not_found) << describe(polled.error());
+  EXPECT_EQ(subscriber->offset(), next);
+  std::filesystem::rename(files + ".away", files);
+  const Tiles tiles = read(*subscriber, next, topic.info().partitions[0].end);
+  EXPECT_EQ(tiles.complaint, "");
 }
 
 TEST_F(DurableRetention, MakesNoSenseInMemory) {
