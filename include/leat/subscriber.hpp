@@ -240,7 +240,8 @@ class Subscriber final : private detail::Waiter {
 // Most subscribers that wait_any() can wait for.
 inline constexpr std::size_t kMaxWaitAny = detail::kMaxWaiters;
 
-// Waits until one of the subscribers has something to poll; returns its index.
+// Waits until one of the subscribers has something to poll; returns its index: the lowest one, if several have.
+// So poll all of them then: if only that one is polled, and always has something, the others are never read.
 //   invalid_argument   no subscribers, or more than kMaxWaitAny
 //   timeout, stopped, interrupted, forked; deleted and corrupt are reported by poll()
 Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
