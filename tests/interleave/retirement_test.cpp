@@ -40,9 +40,32 @@ void take_all(Member& member) {
   }
 }
 
+// The group as it is while somebody makes or moves it. Null: there is none.
+std::shared_ptr<detail::GroupView> half_done_group(detail::SharedTopic& topic) {
+  if (topic.group_number(0) == 0) return nullptr;
+  auto group = must(topic.group(0), "map the group");
+  if (group == nullptr) return nullptr;
+  const bool is_being_made =
+      detail::load_seq_cst<Edge::group>(group->header().closed) == detail::kGroupMaking;
+  return is_being_made || group->load_cursor(0).is_marked() ? group : nullptr;
+}
+
+// Stops the founder a few operations after others can see what it does.
+void stop_half_done(model::Thread founder, detail::SharedTopic& topic) {
+  for (int looks = 0; half_done_group(topic) == nullptr; ++looks) {
+    if (looks == 100) return;  // Not for ever: as long as a thread runs, nobody's time runs out.
+    model::yield();
+  }
+  for (std::uint64_t more = model::random(6); more != 0; --more) model::yield();
+  model::suspend(founder);
+}
+
 void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
   TopicOptions options{.capacity_bytes = 2 * kSegment};
-  if (c.evicts) options.evict_after = 1ms;
+  if (c.evicts) {
+    options.capacity_bytes = 3 * kSegment;  // An evicted subscriber keeps one segment.
+    options.evict_after = 1ms;
+  }
   if (c.grows) {
     options.policy = Policy::grow;
     options.max_capacity_bytes = 3 * kSegment;
@@ -58,9 +81,13 @@ void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
     at_end.from = From::end;
     (void)must(topic->group("g", at_end), "group");
   }
+  bool gave_up = false;
   run.thread("publisher", [&] {
-    for (std::uint32_t i = 2; i < 9; ++i) {
-      if (!publisher.publish(payload_of({0, i}, kHalf), Deadline{5ms})) return;
+    for (std::uint32_t i = 2; i < (c.evicts ? 11 : 9) && !gave_up; ++i) {
+      gave_up = true;
+      // A timer may run out so late that the time is over before anybody is evicted.
+      for (int tries = c.evicts ? 8 : 1; gave_up && tries != 0; --tries)
+        gave_up = !publisher.publish(payload_of({0, i}, kHalf), Deadline{5ms});
     }
   });
   const auto founder = run.thread(
@@ -71,9 +98,17 @@ void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
         Member member = join(group);
         take_all(member);
       });
-  if (c.evicts) run.suspend_at(founder, model::random(150));
+  const auto shared = TopicTesting::shared_pointer(*topic);
+  if (c.evicts && model::random(2) == 0) {
+    run.suspend_at(founder, model::random(150));
+  } else if (c.evicts) {
+    run.thread("watcher", [&] { stop_half_done(founder, *shared); });
+  }
   if (!run.run()) return;
   if (c.evicts) {
+    // A group that is moved needs room where it was, too.
+    model::check(!gave_up || c.seeks || half_done_group(*shared) == nullptr,
+                 "a group that is being made holds publishers up");
     model::resume(founder);
     if (!run.run()) return;
   }
