@@ -95,7 +95,7 @@ TEST(MemberPoll, CallbackThatBlocksHoldsBackItsOwnRecordOnly) {
 // By key, too, a record's lease begins when the callback gets it; until it
 // ends, nobody else gets the record.
 TEST(MemberPoll, LeaseRunsFromTheHandOver) {
-  constexpr auto kLease = 100ms;
+  constexpr auto kLease = 300ms;
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic, {.by_key = true, .lease = kLease});
