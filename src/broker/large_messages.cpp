@@ -9,7 +9,7 @@ namespace leat::broker {
 namespace {
 
 constexpr int kLooks = 4;  // until patience is at its end
-constexpr std::uint64_t kEnough = 64 * 1024;
+constexpr std::uint64_t kMoves = 64 * 1024;  // bytes in that time
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void LargeMessages::look_for_stopped() {
 
 void LargeMessages::look_at(Held& held) {
   const std::uint64_t moved = held.holder->moved_bytes();
-  if (moved - held.moved >= kEnough || !held.holder->waits_for_client()) {
+  if (moved - held.moved >= kMoves || !held.holder->waits_for_client()) {
     held.moved = moved;
     held.still_looks = 0;
   } else {

@@ -21,6 +21,7 @@
 #include "../../src/broker/idle_thread.cpp"
 #include "../../src/broker/intake.cpp"
 #include "../../src/broker/known_credentials.cpp"
+#include "../../src/broker/large_messages.cpp"
 #include "../../src/broker/lightq/admin_stream.cpp"
 #include "../../src/broker/lightq/data_ports.cpp"
 #include "../../src/broker/lightq/data_streams.cpp"
@@ -78,7 +79,7 @@ void Logins::check(const Question& question, Secret password, Done done) {
   boost::asio::post(loop_, [verdict, done = std::move(done)] { done(verdict); });
 }
 
-void Logins::make(Secret password, std::function<void(Outcome<Verifier>)> done) {
+void Logins::make(const Maker&, Secret password, Made done) {
   const bool is_possible = password.text().size() <= kMaxPassword;
   const auto made = is_possible ? Outcome<Verifier>{quick_verifier(password.text())}
                                 : Problem{Errc::too_large, "a password is too long"};
