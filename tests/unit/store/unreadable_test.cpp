@@ -17,7 +17,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::uint64_t kKey = 0x7777'0000'1234'5678;
+constexpr std::uint64_t kUnreadableKey = 0x7777'0000'1234'5678;
 constexpr std::uint64_t kValue = 20'000;  // Three frames fill a file.
 
 // Records 0 to 7 in three files, one a frame: 0 to 2, 3 to 5, 6 and 7.
@@ -39,7 +39,7 @@ class Unreadable : public ::testing::Test {
   }
   void append(detail::SegmentWriter& writer, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t i = from; i < to; ++i) {
-      LogBytes log{kKey, 1000 * (i + 1), writer.end_offset()};
+      LogBytes log{kUnreadableKey, 1000 * (i + 1), writer.end_offset()};
       store_.append(writer, log.record(std::to_string(i) + std::string(kValue, 'x')));
     }
   }
@@ -168,7 +168,7 @@ TEST_F(Unreadable, RecoveryTakesNothingAway) {
       // The next keeper begins a file, and closes the topic.
       detail::SegmentWriter writer{disk, placed.directory(), store_.manifest.topic, 0};
       writer.begin(recovered->generation, end.next_offset, end.frames_end, !end.has_file);
-      LogBytes log{kKey, 90'000, writer.end_offset()};
+      LogBytes log{kUnreadableKey, 90'000, writer.end_offset()};
       store_.append(writer, log.record("new"));
       ASSERT_TRUE(writer.finish_file());
       auto closed = detail::recover_and_close(disk, placed.directory(), store_.manifest);
