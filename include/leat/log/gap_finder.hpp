@@ -55,7 +55,7 @@ class GapFinder {
   }
 
  private:
-  // After so many records and gaps no further segment is read. The default capacity holds no more records.
+  // How many records and gaps are looked at. The default capacity holds no more records.
   static constexpr std::uint64_t kEnough = TopicOptions::kDefaultCapacity / (2 * kGranule);
 
   bool is_live(std::uint64_t segment) const noexcept {
@@ -63,7 +63,7 @@ class GapFinder {
     return load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment;
   }
 
-  // Up to the first claim that is still open.
+  // Up to the first claim that is still open, or the last record that is looked at.
   std::vector<OffsetRange> gaps_of(std::uint64_t number) {
     std::vector<OffsetRange> gaps;
     const Geometry& geometry = topic_.geometry();
@@ -73,13 +73,13 @@ class GapFinder {
     CurrentSegment<const std::byte> segment;
     segment.enter(*place, *records_, geometry);
     std::uint64_t offset = place->base_offset;
-    for (std::uint64_t granule = 0; granule < end->granules; ++looked_at_) {
+    for (std::uint64_t granule = 0; granule < end->granules && looked_at_ < kEnough; ++looked_at_) {
       FoundRecord found;
       found.kind = segment.kind(granule, geometry.key);
       if (!is_record_kind(found.kind) ||
           !examine_record(segment.header(granule), end->granules - granule, found))
         break;
-      if (!found.has_payload()) gaps.push_back({offset, offset + found.records});
+      if (!found.has_payload()) join(gaps, {offset, offset + found.records});
       granule += found.granules;
       offset += found.records;
     }
@@ -90,10 +90,14 @@ class GapFinder {
   static void append(PartitionInfo& info, const OffsetRange& gap) {
     const std::uint64_t known = info.gaps.empty() ? info.start : info.gaps.back().end;
     if (gap.begin < known || gap.end > info.end || gap.begin >= gap.end) return;
-    if (!info.gaps.empty() && gap.begin == known) {
-      info.gaps.back().end = gap.end;
+    join(info.gaps, gap);
+  }
+
+  static void join(std::vector<OffsetRange>& gaps, const OffsetRange& gap) {
+    if (!gaps.empty() && gaps.back().end == gap.begin) {
+      gaps.back().end = gap.end;
     } else {
-      info.gaps.push_back(gap);
+      gaps.push_back(gap);
     }
   }
 

@@ -167,6 +167,24 @@ TEST(GapFinder, WhatWasGivenBackIsNotLookedAt) {
   expect_counts_as_read(topic);
 }
 
+// The first claim that was given up is among them, the last is not.
+TEST(GapFinder, StopsAfter262144RecordsAlsoInsideASegment) {
+  constexpr std::uint64_t kLookedAt = 262'144;
+  const TestTopic topic{{.capacity_bytes = 16 << 20, .segment_bytes = 8 << 20}};
+  auto publisher = must(topic->publisher());
+  abort_claim(publisher);
+  abort_claim(publisher);
+  for (std::uint64_t i = 3; i < kLookedAt; ++i) must(publisher.publish(""));
+  abort_claim(publisher);
+  abort_claim(publisher);
+  const PartitionInfo info = info_of(topic);
+  ASSERT_EQ(info.end, kLookedAt + 1);
+  ASSERT_EQ(info.gaps.size(), 2U);
+  EXPECT_EQ(info.gaps[0].end, 2U);
+  EXPECT_EQ(info.gaps[1].begin, kLookedAt - 1);
+  EXPECT_EQ(info.gaps[1].end, kLookedAt);
+}
+
 // Whoever may write the words can at most make the numbers wrong.
 TEST(GapFinder, ANoteWithoutGapsCostsOnlyALook) {
   const TestTopic topic;
