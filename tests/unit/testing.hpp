@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -158,6 +159,14 @@ inline TestTopic::TestTopic(const TopicOptions& options, std::uint64_t first_seg
         created.first_offset = first_offset;
         return must(TopicTesting::create(kTopicName, created, directory()));
       }()} {}
+
+// How many mappings of topics' records this process has.
+inline int count_mapped_records() {
+  std::ifstream maps{"/proc/self/maps"};
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) count += line.ends_with("/records") ? 1 : 0;
+  return count;
+}
 
 inline detail::SharedTopic& TestTopic::shared() const { return TopicTesting::shared(topic_); }
 

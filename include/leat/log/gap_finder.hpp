@@ -34,7 +34,7 @@ class GapFinder {
       if (!is_live(number)) break;
       if (load_relaxed<Why::hint>(view_.entry(number).has_gaps) != number) continue;
       if (!records_) {
-        auto records = topic_.records_for_reading();
+        auto records = topic_.records_for_a_look(own_mapping_);
         if (!records) return;
         records_ = *records + view_.records_offset;
       }
@@ -103,6 +103,7 @@ class GapFinder {
 
   SharedTopic& topic_;
   PartitionView view_;
+  Mapping own_mapping_;                      // Empty if the process has mapped the records.
   std::optional<const std::byte*> records_;  // The partition's first segment.
   std::uint64_t looked_at_ = 0;
 };

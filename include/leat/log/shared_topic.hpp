@@ -146,13 +146,25 @@ class SharedTopic {
 
   // The records, mapped read-only on first use. Any thread.
   Result<const std::byte*> records_for_reading() {
-    auto records = kOneMapping ? records_for_writing() : records_in(read_mapping_, false);
+    auto records = kOneMapping ? records_for_writing() : records_in(read_mapping_, Purpose::read);
     if (!records) return records.error();
     return static_cast<const std::byte*>(*records);
   }
 
   // The records, mapped writable on first use, for publishers and repairers. Any thread.
-  Result<std::byte*> records_for_writing() { return records_in(write_mapping_, true); }
+  Result<std::byte*> records_for_writing() { return records_in(write_mapping_, Purpose::write); }
+
+  // The records, for reading few of them. If the process has not mapped them, `own` maps them, and memory is mapped when
+  // it is touched. Any thread.
+  Result<const std::byte*> records_for_a_look(Mapping& own) {
+    if (kOneMapping) return records_for_reading();
+    for (const MappedOnce* once : {&read_mapping_, &write_mapping_})
+      if (const Mapping* made = once->get()) return made->data();
+    auto mapped = map_records(Purpose::look);
+    if (!mapped) return mapped.error();
+    own = std::move(*mapped);
+    return own.data();
+  }
 
   // Opens the records file. `deleted` if the topic's files are gone. Always for writing, also if it is mapped read-only:
   // if it is in the lower layer of an overlay, only that copies it, and else readers would map another file than writers.
@@ -359,14 +371,17 @@ class SharedTopic {
     return error == Errc::not_found ? Error{Errc::deleted, 0} : error;
   }
 
-  Result<std::byte*> records_in(MappedOnce& once, bool writable) {
+  enum class Purpose { read, write, look };
+
+  Result<std::byte*> records_in(MappedOnce& once, Purpose purpose) {
     if (const Mapping* made = once.get()) return made->data();
-    auto mapped = map_records(writable);
+    auto mapped = map_records(purpose);
     if (!mapped) return mapped.error();
     return once.keep(std::move(*mapped)).data();
   }
 
-  Result<Mapping> map_records(bool writable) noexcept {
+  // Populates the page tables, except for a look.
+  Result<Mapping> map_records(Purpose purpose) noexcept {
     Fd opened;
     if (!records_fd_) {
       auto fd = open_records();
@@ -379,6 +394,8 @@ class SharedTopic {
     if (*size != geometry_.records_size()) return Errc::wrong_format;
     auto populate = geometry_.grows() ? Result<bool>{false} : may_populate(file, *size);
     if (!populate) return populate.error();
+    if (purpose == Purpose::look) return Mapping::map(file, *size, false, false);
+    const bool writable = purpose == Purpose::write;
     auto mapped = Mapping::map(file, *size, writable, *populate);
     if (mapped && geometry_.grows()) populate_segments_with_memory(*mapped, file, writable);
     return mapped;

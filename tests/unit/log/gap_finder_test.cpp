@@ -1,5 +1,7 @@
 // If this failed, lags, numbers of records and From::last would count offsets that hold nothing because their claims
 // were given up, or leave out records.
+#include <fstream>
+
 #include "testing.hpp"
 
 namespace leat {
@@ -17,6 +19,18 @@ std::vector<std::uint64_t> lags(const TestTopic& topic) {
   for (const ParticipantInfo& one : topic->info().participants)
     if (one.role.ends_with("subscriber")) lags.push_back(one.lag);
   return lags;
+}
+
+// The most memory, in bytes, that this process had mapped at a time since forget_most_memory().
+std::uint64_t most_memory() {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
+  throw std::runtime_error{"no VmHWM"};
+}
+bool forget_most_memory() {
+  std::ofstream file{"/proc/self/clear_refs"};
+  return static_cast<bool>(file << "5" << std::flush);
 }
 
 // What a new subscriber finds, record by record and gap by gap.
@@ -183,6 +197,28 @@ TEST(GapFinder, StopsAfter262144RecordsAlsoInsideASegment) {
   EXPECT_EQ(info.gaps[0].end, 2U);
   EXPECT_EQ(info.gaps[1].begin, kLookedAt - 1);
   EXPECT_EQ(info.gaps[1].end, kLookedAt);
+}
+
+// A look at a topic costs no memory for all its records, neither while it lasts nor afterwards.
+TEST(GapFinder, MapsRecordsForTheTimeOfALookAndOnlyWhatItReads) {
+  if (detail::kOneMapping) GTEST_SKIP() << "readers use the writable mapping";
+  constexpr std::uint64_t kCapacity = 32 << 20;
+  for (const Policy policy : {Policy::block, Policy::grow}) {
+    const TestTopic topic{
+        {.capacity_bytes = kCapacity, .segment_bytes = 4 << 20, .policy = policy}};
+    {
+      auto publisher = must(topic->publisher());
+      abort_claim(publisher);
+      must(publisher.publish("1"));
+    }
+    const Topic again = topic.open_again();
+    const int mapped = count_mapped_records();
+    if (!forget_most_memory()) GTEST_SKIP() << "the kernel does not forget it";
+    const std::uint64_t before = most_memory();
+    EXPECT_EQ(again.info().partitions[0].gaps.size(), 1U);
+    EXPECT_LT(most_memory(), before + kCapacity / 4);
+    EXPECT_EQ(count_mapped_records(), mapped);
+  }
 }
 
 // Whoever may write the words can at most make the numbers wrong.
