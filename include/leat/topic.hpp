@@ -316,6 +316,7 @@ class Topic {
   Policy policy() const noexcept;
   // Largest record in bytes: key, headers, timestamp and value together, encoded.
   std::size_t max_record_size() const noexcept;
+  std::uint64_t segment_bytes() const noexcept;
 
  private:
   friend struct TopicTesting;

@@ -180,7 +180,7 @@ Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
 TopicCounts BrokerTopic::counts() {
   TopicCounts counts;
   if (!attach()) return counts;
-  for (const PartitionInfo& partition : log_->info().partitions) counts.received += partition.end;
+  for (std::uint32_t i = 0; i < log_->partitions(); ++i) counts.received += log_->end_offset(i);
   if (!pullers_) return counts;
   const GroupInfo info = pullers_->info();
   counts.waiting = std::min(info.lag + info.in_flight, counts.received);

@@ -32,9 +32,7 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
 void Feed::add(Listener& listener) {
   own_end_.forget();
   pass_on();
-  const TopicInfo info = topic_.info();
-  const bool is_one = info.partitions.size() == 1;
-  coming_.emplace_back(is_one ? info.partitions[0].end : 0, &listener);
+  coming_.emplace_back(topic_.partitions() == 1 ? topic_.end_offset(0) : 0, &listener);
   let_in();
 }
 

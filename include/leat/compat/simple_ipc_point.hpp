@@ -327,7 +327,7 @@ class ConnectionPoint {
 
   // Number of blocks that the topic has room for. The first and last segments may be partly unused.
   std::uint64_t most_blocks() const {
-    const std::uint64_t segment = topic_.info().segment_bytes;
+    const std::uint64_t segment = topic_.segment_bytes();
     const std::uint64_t blocks = segment / BlockSettings{.block_size = block_size_}.room();
     return (topic_.max_capacity_limit() / segment - 2) * blocks;
   }

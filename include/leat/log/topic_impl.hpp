@@ -80,6 +80,9 @@ LEAT_INLINE Policy Topic::policy() const noexcept {
 LEAT_INLINE std::size_t Topic::max_record_size() const noexcept {
   return topic_->geometry().max_payload();
 }
+LEAT_INLINE std::uint64_t Topic::segment_bytes() const noexcept {
+  return topic_->geometry().segment_size;
+}
 
 LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const TopicOptions& options) {
   if (options.durable != Durability::none) return create_durable(name, options);

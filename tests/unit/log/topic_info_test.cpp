@@ -36,6 +36,23 @@ TEST(TopicInfo, TellsOffsetsAndParticipants) {
   }
 }
 
+TEST(TopicInfo, EndOffsetAndSegmentBytesAgreeAndMapNoRecords) {
+  const TestTopic topic{{.partitions = 2}};
+  auto publisher = must(topic->publisher({.partition = 1}));
+  for (int i = 0; i < 5; ++i) must(publisher.publish(kHalfText));
+  auto claim = must(publisher.try_claim(1));
+  const Topic again = topic.open_again();
+  const TopicInfo info = topic->info();
+  const int before = count_mapped_records();
+  EXPECT_EQ(again.end_offset(0), 0U);
+  EXPECT_EQ(again.end_offset(1), 6U);
+  EXPECT_EQ(again.end_offset(0), info.partitions[0].end);
+  EXPECT_EQ(again.end_offset(1), info.partitions[1].end);
+  EXPECT_EQ(again.segment_bytes(), info.segment_bytes);
+  EXPECT_EQ(again.segment_bytes(), kSegment);
+  EXPECT_EQ(count_mapped_records(), before);
+}
+
 TEST(TopicInfo, TellsWhatItWasCreatedWith) {
   const TestTopic plain;
   EXPECT_FALSE(plain->info().delete_when_unused);
