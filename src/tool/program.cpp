@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -64,6 +66,15 @@ void refuse_lone_plus_signs(int argc, char** argv) {
   }
 }
 
+// Whether a write to it may fail with EAGAIN, and its path opens the same thing again. Not so a regular file, which would
+// be overwritten from its start, nor the master of a pseudoterminal, whose path opens another one.
+bool may_be_opened_again(int fd) {
+  struct stat status {};
+  unsigned pseudoterminal = 0;
+  return ::fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) &&
+         ::ioctl(fd, TIOCGPTN, &pseudoterminal) != 0;
+}
+
 }  // namespace
 
 void open_missing_streams() {
@@ -76,7 +87,7 @@ void open_missing_streams() {
 
 void open_blocking_output() {
   const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
-  if (flags < 0 || (flags & O_NONBLOCK) == 0) return;
+  if (flags < 0 || (flags & O_NONBLOCK) == 0 || !may_be_opened_again(STDOUT_FILENO)) return;
   // Opened without waiting, because the reader of a FIFO may be gone.
   const int own = ::open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (own < 0) return;

@@ -22,8 +22,9 @@ namespace leat::tool {
 // file to be opened would get the stream's number, and the stream's output would go into that file.
 // Reading from such a 0 and writing to such a 1 fail; what is written to such a 2 is lost.
 void open_missing_streams();
-// If other processes share standard output and have made it non-blocking, gives this one an open file of its own, which
-// waits: what stdio cannot write at once is lost. Sockets stay as they are.
+// If other processes share standard output and have made it non-blocking, gives this process an open file of its own, which
+// waits. Otherwise output that stdio cannot write at once is lost. Only for pipes and terminals: files need no waiting, and
+// sockets cannot be opened again.
 void open_blocking_output();
 
 // Adds --help, --version, --dir and --data-dir, and requires exactly one command. Called before the commands

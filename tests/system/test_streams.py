@@ -1,6 +1,7 @@
 """What `leat` does with standard streams that are closed, full, or shared. If these tests failed, output could be lost without
 an error, or a topic's file could get what was meant for a terminal."""
 import os
+import select
 import subprocess
 
 import pytest
@@ -43,6 +44,28 @@ def test_output_that_others_made_non_blocking_is_whole(leat, command):
         os.close(reader)
         if writer is not None:
             os.close(writer)
+
+
+def test_a_file_that_others_made_non_blocking_is_not_overwritten(leat, tmp_path):
+    with open(tmp_path / "out", "w+b", buffering=0) as out:
+        out.write(b"before\n")
+        os.set_blocking(out.fileno(), False)
+        subprocess.run([leat.executable, "--version"], env=leat.environment, stdout=out, check=True, timeout=60)
+        out.write(b"after\n")
+        out.seek(0)
+        assert out.read().decode() == f"before\n{leat('--version', check=True).stdout}after\n"
+
+
+def test_output_to_a_non_blocking_pseudoterminal_arrives(leat):
+    master, terminal = os.openpty()
+    try:
+        os.set_blocking(master, False)
+        subprocess.run([leat.executable, "--version"], env=leat.environment, stdout=master, check=True, timeout=60)
+        assert select.select([terminal], [], [], 20)[0]  # Else it went to another one.
+        assert os.read(terminal, 1000).decode() == leat("--version", check=True).stdout
+    finally:
+        os.close(master)
+        os.close(terminal)
 
 
 def without_streams(leat, streams, *arguments):
