@@ -28,13 +28,14 @@ std::unique_ptr<detail::SharedTopic> window_of(const std::string& topic) {
   return std::move(*attached);
 }
 
-// Why publishing to it has no room, or cannot begin.
-std::string no_space_sentence(Error error, const std::string& topic, const std::string& path) {
+// Why publishing to it has no room, or cannot begin. `memory_bytes`: what its memory needs, 0 if that is not known.
+std::string no_space_sentence(Error error, const std::string& topic, const std::string& path,
+                              std::uint64_t memory_bytes) {
   const std::string memory = detail::directory_path({});
   const std::int32_t reason = error.system_error;
   if (!window_of(topic))
     return fmt::format("topic '{}': no room in {} or for its memory in {}: {}", topic, path, memory,
-                       what_is_missing_in_one(reason, path, memory));
+                       what_is_missing_in_one(reason, path, memory, memory_bytes));
   if (is_full_disk(reason))
     return fmt::format("topic '{}': {}; publishing goes on when there is room", topic,
                        what_is_missing(reason, path));
@@ -43,6 +44,11 @@ std::string no_space_sentence(Error error, const std::string& topic, const std::
   return fmt::format(
       "topic '{}': its keeper cannot write to {} ({}){}; publishing goes on when it can", topic,
       path, std::strerror(reason), limit);
+}
+
+std::uint64_t window_bytes(const detail::Manifest& manifest) {
+  const detail::ManifestTopic& topic = manifest.topic;
+  return topic.segment_size * topic.window_segments * topic.partition_count;
 }
 
 // False only if nothing has the topic's name.
@@ -105,7 +111,8 @@ std::string durable_sentence(Error error, const std::string& topic) {
   auto data = detail::open_data_directory({}, false);
   auto store =
       data ? detail::OpenStore::open(data->get(), topic) : Result<detail::OpenStore>{data.error()};
-  if (error.code == Errc::no_space) return no_space_sentence(error, topic, path);
+  if (error.code == Errc::no_space)
+    return no_space_sentence(error, topic, path, store ? window_bytes(store->manifest) : 0);
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::read_only)

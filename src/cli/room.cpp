@@ -37,11 +37,22 @@ bool is_in_memory(const std::string& path) {
   return ::statfs(path.c_str(), &kind) == 0 && kind.f_type == TMPFS_MAGIC;
 }
 
-// Whether it has too little of what every topic needs.
-bool is_short(const std::string& directory) {
+// Whether it has few inodes, or less room than `needed` and than every topic needs.
+bool is_short(const std::string& directory, std::uint64_t needed) {
   struct statvfs status {};
   if (::statvfs(directory.c_str(), &status) != 0) return false;
-  return status.f_bavail * status.f_frsize < kMiB || has_few_inodes(status);
+  return status.f_bavail * status.f_frsize < std::max(needed, kMiB) || has_few_inodes(status);
+}
+
+// Why a file system with room refuses some; ends a sentence.
+constexpr char kWhyRefused[] =
+    "more was needed at once, a project quota is used up, or room was freed since";
+
+// With what is free there.
+std::string with_room(const std::string& directory) {
+  struct statvfs status {};
+  if (::statvfs(directory.c_str(), &status) != 0) return directory;
+  return fmt::format("{} ({} free)", directory, size_text(status.f_bavail * status.f_frsize));
 }
 
 }  // namespace
@@ -76,6 +87,9 @@ std::string what_is_missing(std::int32_t reason, const std::string& directory,
   if (has_few_inodes(status) && free >= std::max(needed, kMiB))
     return fmt::format("the file system of {} has {} free inodes, and each file needs one: {}",
                        directory, status.f_favail, how_to_get_inodes(directory));
+  if (free >= needed + needed / 8 + kMiB)
+    return fmt::format("the file system of {} refused room although {} are free: {}", directory,
+                       size_text(free), kWhyRefused);
   if (needed == 0)
     return fmt::format("the file system of {} is full ({} free)", directory, size_text(free));
   return fmt::format("{} and a little more needed in {}, {} free; {}", size_text(needed), directory,
@@ -84,8 +98,13 @@ std::string what_is_missing(std::int32_t reason, const std::string& directory,
 
 std::string what_is_missing_in_one(std::int32_t reason, const std::string& one,
                                    const std::string& other, std::uint64_t needed_in_other) {
-  return is_short(one) ? what_is_missing(reason, one)
-                       : what_is_missing(reason, other, needed_in_other);
+  if (one == other) return what_is_missing(reason, other, needed_in_other);
+  // Free room does not show quotas and limits.
+  if (reason == EDQUOT || reason == EFBIG) return what_is_missing(reason, one + " or " + other);
+  if (is_short(one, 0)) return what_is_missing(reason, one);
+  if (is_short(other, needed_in_other)) return what_is_missing(reason, other, needed_in_other);
+  return fmt::format("the file system of {} or of {} refused room: {}", with_room(one),
+                     with_room(other), kWhyRefused);
 }
 
 bool is_full_disk(std::int32_t reason) {

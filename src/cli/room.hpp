@@ -16,12 +16,12 @@ void check_room(const std::string& directory, std::uint64_t bytes);
 
 // Whether a file system may soon, or already, refuse files although bytes are free. Some have no fixed number of inodes.
 bool has_few_inodes(const struct statvfs& status);
-// How to get some; ends a sentence.
+// How to get more inodes; ends a sentence.
 std::string how_to_get_inodes(const std::string& directory);
 
 // Whether that errno (0 if it is not known) of a file without room is the file system's, and not a limit of its process.
 bool is_full_disk(std::int32_t reason);
-// What is missing in `directory`, after such an errno: a sentence without a beginning. `needed` bytes, if they are known.
+// What is missing in `directory`, after such an errno: the second half of a sentence. `needed` bytes, if they are known.
 std::string what_is_missing(std::int32_t reason, const std::string& directory,
                             std::uint64_t needed = 0);
 // The same for a topic that may lack room in one directory or the other.
