@@ -93,6 +93,22 @@ def test_durable_topics_name_proc(leat, data, tmp_path, as_root):
     assert list(data.iterdir()) == []
 
 
+def test_deletions_that_need_proc_name_it(leat, leat_dir, data, tmp_path, as_root):
+    create(leat)
+    subscriber = leat.start("sub", "orders")
+    wait_for(lambda: info(leat)["participants"])
+    other = tmp_path / "other"
+    other.mkdir()
+    one_line(without_proc(leat, "rm", "orders", "--dir", other), 1, "this needs /proc, which is not mounted here")
+    subscriber.terminate()
+    subscriber.wait()
+    os.chown(leat_dir, 12345, -1)
+    leat_dir.chmod(0o1777)
+    run_as(leat, NOBODY, "topic", "create", "t", directory=leat_dir).check_returncode()
+    one_line(without_proc(leat, "rm", "t"), 1, "this needs /proc, which is not mounted here")
+    leat("rm", "t", check=True)
+
+
 def test_a_backup_is_restored_without_proc(leat, data, tmp_path, as_root):
     create(leat)
     publish(leat, ["a"])

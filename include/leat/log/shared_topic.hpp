@@ -209,8 +209,13 @@ class SharedTopic {
     if (auto own = is_own_control((*lock)->get()); !own) return own.error();
     return lock;
   }
-  // A file description as above, whether or not the file still has its name.
-  Result<LockFile> open_control_again() const { return LockFile::open_again(control_fd_.get()); }
+  // A file description as above, whether or not the file still has its name. `deleted` if it has none, and its file system
+  // opens no such file.
+  Result<LockFile> open_control_again() const {
+    auto file = LockFile::open_again(control_fd_.get());
+    if (!file) return is_gone(file.error());
+    return file;
+  }
 
   // Whether this process participated in the topic, or created it and others have participated.
   // False if it only inspected the topic.

@@ -42,10 +42,12 @@ inline Result<Fd> open_file_at(int directory, const char* name, int flags,
   if (!S_ISREG(status.st_mode)) return Errc::wrong_format;
   return file;
 }
-// After a failed call with a path below /proc/self/fd. Such a path is missing only where /proc is not mounted.
+// After a failed call with a path below /proc/self/fd. ENOENT there is also what some file systems (FUSE, 9p) return when
+// a file without a name is opened again.
 inline Error error_below_proc() noexcept {
   const Error error = last_system_error();
-  return error == Errc::not_found ? kNoProc : error;
+  const bool is_missing = error == Errc::not_found && ::access("/proc/self/fd", F_OK) != 0;
+  return is_missing ? kNoProc : error;
 }
 // Opens an open file once more, for reading and writing, whether or not it still has a name. Needs /proc.
 inline Result<Fd> open_file_again(int file) noexcept {
@@ -143,7 +145,8 @@ inline Result<void> may_act_as_owner(int directory, const char* name) noexcept {
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return last_system_error();
   if (status.st_uid == ::geteuid()) return {};
-  if (S_ISLNK(status.st_mode)) return ::geteuid() == 0 ? Result<void>{} : Error{Errc::permission};
+  if (S_ISLNK(status.st_mode))
+    return ::geteuid() == 0 ? Result<void>{} : Error{Errc::permission, EPERM};
   char path[32];
   std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file.get());
   if (::chmod(path, status.st_mode & 07777) != 0) return error_below_proc();

@@ -93,5 +93,29 @@ TEST(Directory, AGroupMayHaveALongEntry) {
   EXPECT_GT(calls, 1);
 }
 
+// FUSE and 9p may not open again what has no name, and say ENOENT, which is not a lack of /proc.
+TEST(Directory, AMissingFileIsNoMissingProc) {
+  errno = ENOENT;
+  const Error error = error_below_proc();
+  EXPECT_EQ(error.code, Errc::not_found);
+  EXPECT_EQ(error.system_error, ENOENT);
+}
+
+// The message about a refusal names its cause by the errno: 0 means that the file itself is locked in place.
+TEST(Directory, AStrangersLinkInAStickyDirectoryIsRefusedWithAReason) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const TestDirectory path;
+  std::filesystem::permissions(path.path(),
+                               std::filesystem::perms::all | std::filesystem::perms::sticky_bit);
+  std::filesystem::create_symlink("nowhere", path / "link");
+  Child child{[&] {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+    const Fd directory = must(open_directory_path(path.path(), false, false));
+    const Error error = may_delete_at(directory.get(), "link").error();
+    return error.code == Errc::permission && error.system_error == EPERM ? 0 : 2;
+  }};
+  EXPECT_EQ(child.join(), 0);
+}
+
 }  // namespace
 }  // namespace leat::detail
