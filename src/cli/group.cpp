@@ -2,9 +2,12 @@
 #include "group.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -87,6 +90,21 @@ std::string similar_group(const std::string& topic_name, const std::string& name
   if (!topic) return {};
   const auto names = topic->group_names();
   return names ? tool::did_you_mean(name, *names) : std::string{};
+}
+
+// Ends the command if the topic's owner could not use a group that this process creates, which the library refuses.
+void fail_if_owner_is_kept_out(Error error, const std::string& topic) {
+  const std::string path =
+      fmt::format("{}/{}/{}", detail::directory_path({}), topic, detail::kControlFile);
+  struct stat status {};
+  if (error.code != Errc::permission || error.system_error != EACCES ||
+      ::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid() ||
+      (status.st_mode & 0060) != 0)
+    return;
+  throw Failure{kExitPermission,
+                fmt::format("topic '{}' belongs to another user, who could not use the group: "
+                            "create it as that user",
+                            topic)};
 }
 
 }  // namespace
@@ -204,6 +222,7 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
                               "group list {}`",
                               topic.name(), topic.name())};
   }
+  fail_if_owner_is_kept_out(group.error(), topic.name());
   fail_group(group.error(), topic.name(), name);
 }
 

@@ -1,5 +1,6 @@
 """One errno has several causes, and what is right for one of them is wrong for the others. If these tests failed, a
 message would send a user to enlarge a file system that has room, or to look at rights that are right."""
+import json
 import os
 import resource
 import subprocess
@@ -147,6 +148,16 @@ def test_a_file_that_something_is_mounted_on_is_not_a_lack_of_rights(leat, leat_
     finally:
         subprocess.run(["umount", control], check=True)
     leat("topic", "delete", "t", check=True)
+
+
+@pytest.mark.parametrize("command", [("group", "create", "t", "g"), ("sub", "t", "--group", "g", "--exit")], ids=" ".join)
+def test_a_group_that_the_topics_owner_could_not_use_is_refused(leat, leat_dir, as_root, command):
+    leat_dir.chmod(0o777)
+    run_as(leat, NOBODY, "topic", "create", "t", directory=leat_dir).check_returncode()
+    one_line(leat(*command), 4, "topic 't' belongs to another user, who could not use the group", "create it as that user")
+    assert json.loads(leat("group", "list", "t", "--json", check=True).stdout) == []
+    run_as(leat, NOBODY, "group", "create", "t", "g", directory=leat_dir).check_returncode()
+    assert leat("sub", "t", "--group", "g", "--exit").returncode == 0
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.touch()], ids=["FIFO", "file"])

@@ -118,7 +118,7 @@ class NewGroup {
     if (::fstat(topic_.control_fd(), &status) != 0) return last_system_error();
     if (auto made = allocate_file(fd, geometry_.file_size()); !made) return made;
     if (::geteuid() != status.st_uid && (status.st_mode & 0060) == 0)
-      return Errc::permission;  // The topic's owner could not use it.
+      return Error{Errc::permission, EACCES};  // The topic's owner could not use it.
     const bool other_group = status.st_gid != ::getegid();
     return set_access_like_others(fd, status.st_mode & 0666,
                                   other_group ? std::int64_t{status.st_gid} : -1);
