@@ -11,7 +11,7 @@ class App;
 
 namespace leat::cli {
 
-// Whether it is one of ours: bench, lightq, serve.
+// Whether `name` is an external command of Leat: bench, lightq, serve.
 bool is_external_command(std::string_view name);
 
 // Lists our own external commands in the help.
