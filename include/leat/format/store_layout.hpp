@@ -183,15 +183,15 @@ struct CheckpointPartition {
 static_assert(sizeof(CheckpointPartition) == 56);
 
 // Section "ahead" of a checkpoint, if there is one: files whose date could not be right when a keeper looked.
-struct CheckpointAhead {
+struct CheckpointMisdated {
   std::uint32_t partition;
   std::uint32_t zero;
   std::uint64_t last_base;  // Base offset of the last file that was there.
   // Those up to it whose date cannot be right count as made then.
   std::int64_t seen_ms;
 };
-static_assert(sizeof(CheckpointAhead) == 24);
-inline constexpr std::size_t kMostAhead = 16;  // for each partition
+static_assert(sizeof(CheckpointMisdated) == 24);
+inline constexpr std::size_t kMostMisdated = 16;  // for each partition
 
 // Section "group" of a saved group. Sections "name" and "offsets" follow (u64 for each partition: of the
 // next record to be claimed), then "holds".

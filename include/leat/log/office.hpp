@@ -513,7 +513,7 @@ class Office {
     if (!is_closed && loaded->value().state.generation > number()) return Errc::not_held;
     checkpoint_ = std::move(*loaded);
     Checkpoint next = checkpoint_->value();
-    retention_.share_ages(next.ahead);
+    retention_.share_ages(next.misdated);
     next.state = {number(), 0, is_closed ? 1U : 0U, 0};
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       Part& part = parts_[i];

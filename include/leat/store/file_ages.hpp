@@ -1,7 +1,7 @@
 // How old the segment files of a topic are, although the wall clock may be wrong for a while: for retention.
 //
 //     ages.begin(ClockReadings::now());                        // a keeper takes office
-//     ages.know(checkpoint.ahead);                             // what earlier ones have noted
+//     ages.know(checkpoint.misdated);                          // what earlier ones have noted
 //     ages.note_made(partition, base, ClockReadings::now());   // it has begun a file
 //     ages.note_dated(partition, base, dates, last_base, now); // another keeper had
 //     ages.age_ms(partition, base, now)
@@ -33,11 +33,11 @@ class FileAges {
  public:
   void begin(const ClockReadings& now) {
     began_ = now;
-    ahead_.clear();
+    misdated_.clear();
     born_.clear();
     is_unstored_ = false;
   }
-  void know(const std::vector<CheckpointAhead>& ahead) { ahead_ = ahead; }
+  void know(const std::vector<CheckpointMisdated>& misdated) { misdated_ = misdated; }
 
   void note_made(std::uint32_t partition, std::uint64_t base, const ClockReadings& now) {
     born_[{partition, base}] = now.boot_ms;
@@ -77,15 +77,15 @@ class FileAges {
   // Forgets the files that are gone: those before `base`.
   void forget_before(std::uint32_t partition, std::uint64_t base) {
     born_.erase(born_.lower_bound({partition, 0}), born_.lower_bound({partition, base}));
-    std::erase_if(ahead_, [&](const CheckpointAhead& one) {
+    std::erase_if(misdated_, [&](const CheckpointMisdated& one) {
       return one.partition == partition && one.last_base < base;
     });
   }
 
-  // What is to be stored, and whether something was added since the last call of take_ahead().
-  const std::vector<CheckpointAhead>& take_ahead() noexcept {
+  // What is to be stored, and whether something was added since the last call of take_misdated().
+  const std::vector<CheckpointMisdated>& take_misdated() noexcept {
     is_unstored_ = false;
-    return ahead_;
+    return misdated_;
   }
   bool has_unstored_ages() const noexcept { return is_unstored_; }
 
@@ -113,11 +113,11 @@ class FileAges {
   // where nothing is known to be earlier than now: then this clock may be the one that is behind.
   std::int64_t noticed_ms(std::uint32_t partition, std::uint64_t base, std::uint64_t last_base,
                           std::int64_t earliest_ms, std::int64_t now_ms) {
-    const auto is_of_partition = [&](const CheckpointAhead& one) {
+    const auto is_of_partition = [&](const CheckpointMisdated& one) {
       return one.partition == partition;
     };
     std::size_t count = 0;
-    for (CheckpointAhead& one : ahead_) {
+    for (CheckpointMisdated& one : misdated_) {
       if (!is_of_partition(one)) continue;
       if (base <= one.last_base) {
         const bool is_right = one.seen_ms >= earliest_ms && one.seen_ms <= now_ms;
@@ -129,13 +129,13 @@ class FileAges {
       }
       ++count;
     }
-    if (count >= kMostAhead) {  // The oldest two become one: its files stay longer.
-      const auto oldest = std::ranges::find_if(ahead_, is_of_partition);
-      const auto next = std::find_if(oldest + 1, ahead_.end(), is_of_partition);
+    if (count >= kMostMisdated) {  // The oldest two become one: its files stay longer.
+      const auto oldest = std::ranges::find_if(misdated_, is_of_partition);
+      const auto next = std::find_if(oldest + 1, misdated_.end(), is_of_partition);
       next->seen_ms = std::max(next->seen_ms, oldest->seen_ms);
-      ahead_.erase(oldest);
+      misdated_.erase(oldest);
     }
-    ahead_.push_back({partition, 0, last_base, now_ms});
+    misdated_.push_back({partition, 0, last_base, now_ms});
     is_unstored_ = true;
     return now_ms;
   }
@@ -143,7 +143,7 @@ class FileAges {
   ClockReadings began_ = ClockReadings::now();
   // By partition and base offset: when a file was made, in ms of CLOCK_BOOTTIME.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::int64_t> born_;
-  std::vector<CheckpointAhead> ahead_;  // Of each partition in the order of offsets.
+  std::vector<CheckpointMisdated> misdated_;  // Of each partition in the order of offsets.
   bool is_unstored_ = false;
 };
 

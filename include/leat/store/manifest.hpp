@@ -95,7 +95,7 @@ inline Result<void> store_manifest(Disk& disk, int directory, const Manifest& ma
 struct Checkpoint {
   CheckpointState state{};
   std::vector<CheckpointPartition> partitions;
-  std::vector<CheckpointAhead> ahead;
+  std::vector<CheckpointMisdated> misdated;
 };
 
 // The checkpoint of a topic, as it was loaded or stored last.
@@ -129,11 +129,12 @@ class CheckpointFile {
       file.is_known_ = true;
     }
     // Only retention needs it: what makes no sense is noted anew.
-    if (const auto ahead = pair->newest().find("ahead");
-        ahead && !ahead->empty() && ahead->size() % sizeof(CheckpointAhead) == 0 &&
-        ahead->size() / sizeof(CheckpointAhead) <= kMostAhead * file.value_.partitions.size()) {
-      file.value_.ahead.resize(ahead->size() / sizeof(CheckpointAhead));
-      std::memcpy(file.value_.ahead.data(), ahead->data(), ahead->size());
+    if (const auto found = pair->newest().find("ahead");
+        found && !found->empty() && found->size() % sizeof(CheckpointMisdated) == 0 &&
+        found->size() / sizeof(CheckpointMisdated) <=
+            kMostMisdated * file.value_.partitions.size()) {
+      file.value_.misdated.resize(found->size() / sizeof(CheckpointMisdated));
+      std::memcpy(file.value_.misdated.data(), found->data(), found->size());
     }
     file.files_ = std::move(*pair);
     return file;
@@ -149,7 +150,8 @@ class CheckpointFile {
     value.state.written_ms = wall_clock_ms();
     std::vector<Section> sections{{"state", bytes_of(value.state)},
                                   {"partitions", std::as_bytes(std::span{value.partitions})}};
-    if (!value.ahead.empty()) sections.push_back({"ahead", std::as_bytes(std::span{value.ahead})});
+    if (!value.misdated.empty())
+      sections.push_back({"ahead", std::as_bytes(std::span{value.misdated})});
     auto done = files_.replace_older(disk, directory, kCheckpoint, kind_, sections, access_);
     if (!done) return done;
     value_ = std::move(value);

@@ -2,7 +2,7 @@
 //
 //     Retention retention{disk, directory, manifest.topic};
 //     retention.begin_term();
-//     retention.share_ages(checkpoint.ahead);
+//     retention.share_ages(checkpoint.misdated);
 //     if (retention.begin()) retention.expire(partition, writer, false);
 //
 // Used by one thread at a time, the keeper's. docs/internals/durable.md, "Retention", says in which order files go.
@@ -74,9 +74,9 @@ class Retention {
     knows_ = has_failed_to_sync_ = false;
   }
   // `stored` is what the checkpoint says about files whose date cannot be right, and becomes what it is to say.
-  void share_ages(std::vector<CheckpointAhead>& stored) {
+  void share_ages(std::vector<CheckpointMisdated>& stored) {
     if (!std::exchange(knows_, true)) ages_.know(stored);
-    stored = ages_.take_ahead();
+    stored = ages_.take_misdated();
   }
   // Whether the checkpoint does not say everything yet.
   bool has_unstored_ages() const noexcept { return ages_.has_unstored_ages(); }

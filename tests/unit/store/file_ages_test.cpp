@@ -83,7 +83,7 @@ class FileAges : public ::testing::Test {
   std::uint64_t records_ = 0;
   detail::ClockReadings now_{kToday, kBoot};
   detail::Retention retention_{store_.disk, store_.directory(), store_.manifest.topic};
-  std::vector<detail::CheckpointAhead> stored_;
+  std::vector<detail::CheckpointMisdated> stored_;
 };
 
 TEST_F(FileAges, FilesGoWhenTheNextOneIsTooOld) {
@@ -151,7 +151,7 @@ TEST_F(FileAges, AClockThatGoesAheadAgainAndAgainStopsNothing) {
     file_dated(now_.wall_ms);
     begin_term();
     (void)expire();
-    EXPECT_LE(stored_.size(), detail::kMostAhead);
+    EXPECT_LE(stored_.size(), detail::kMostMisdated);
     pass(kHour / 100);
   }
   pass(kHour);
@@ -295,17 +295,17 @@ TEST_F(FileAges, WhatIsStoredIsFoundAgain) {
   };
   detail::CheckpointFile file = load();
   detail::Checkpoint value = file.value();
-  value.ahead = {{0, 0, 17, kToday}};
+  value.misdated = {{0, 0, 17, kToday}};
   ASSERT_TRUE(file.store(store_.disk, store_.directory(), value));
-  ASSERT_EQ(load().value().ahead.size(), 1U);
-  EXPECT_EQ(load().value().ahead[0].last_base, 17U);
+  ASSERT_EQ(load().value().misdated.size(), 1U);
+  EXPECT_EQ(load().value().misdated[0].last_base, 17U);
   (void)store_.recover();
-  EXPECT_EQ(load().value().ahead.size(), 1U);
+  EXPECT_EQ(load().value().misdated.size(), 1U);
   // More than there can be is not taken.
   file = load();
-  value.ahead.resize(detail::kMostAhead * value.partitions.size() + 1);
+  value.misdated.resize(detail::kMostMisdated * value.partitions.size() + 1);
   ASSERT_TRUE(file.store(store_.disk, store_.directory(), value));
-  EXPECT_TRUE(load().value().ahead.empty());
+  EXPECT_TRUE(load().value().misdated.empty());
   EXPECT_TRUE(load().is_known());
 }
 
@@ -378,7 +378,7 @@ class ClockModel {
       files_.erase(files_.begin());
       ages_.forget_before(0, files_.front().base);
     }
-    stored_ = ages_.take_ahead();
+    stored_ = ages_.take_misdated();
   }
 
   std::int64_t topic_clock_;
@@ -388,7 +388,7 @@ class ClockModel {
   std::int64_t keeper_clock_ = 0;
   std::int64_t earliest_clock_ = topic_clock_;
   detail::FileAges ages_;
-  std::vector<detail::CheckpointAhead> stored_;
+  std::vector<detail::CheckpointMisdated> stored_;
   std::vector<File> files_;
   std::uint64_t base_ = 0;
   std::optional<std::int64_t> youngest_deleted_;
