@@ -57,7 +57,7 @@ const CodeFull Code = 8 // the topic is full
 // ErrFull is an error with this code.
 var ErrFull = named(CodeFull, "full")
 
-const CodeNoSpace Code = 9 // no room for files: no bytes or inodes are free, or a quota is used up
+const CodeNoSpace Code = 9 // no room for files, or the keeper cannot write them
 
 // ErrNoSpace is an error with this code.
 var ErrNoSpace = named(CodeNoSpace, "no_space")

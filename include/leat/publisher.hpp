@@ -251,10 +251,11 @@ class Publisher : private detail::PublisherParts {
   //                    the file of a consumer group that is new to this process could not be mapped, mostly
   //                    for lack of descriptors (EMFILE, ENFILE) or memory. Nothing was published
   //   no_memory        also, exclusive: no memory to move an open batch out of the log first
-  //   no_space         durable topics: full, because the disk is. Nothing was published
+  //   no_space         durable topics: full, because the keeper cannot write: the disk is full, or the keeper lacks
+  //                    memory, a descriptor or a right (its errno). Nothing was published
   //   read_only        durable topics: writing to disk has failed. Nothing was published
   // acknowledge = durable; last_offset() names the record, which subscribers may get:
-  //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the disk is full (with
+  //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the keeper cannot write (with
   //                    its errno). The record stays, and durable_offset() tells when it is on the medium
   //   io_error         writing or syncing failed: whether the record survives is unknown. If last_offset() is
   //                    that of an earlier record, it is the io_error above

@@ -31,7 +31,7 @@ enum class Errc : std::int32_t {
   wrong_format = 6,       // not a Leat topic, or one of another format version
   corrupt = 7,            // a check on shared memory failed: it was overwritten
   full = 8,               // no room in the topic, and the policy or the deadline forbids waiting
-  no_space = 9,           // no room for files: bytes, inodes, a quota or (EFBIG) a limit of file sizes
+  no_space = 9,           // no room for files, or the keeper cannot write them: Error::system_error
   too_large = 10,         // larger than max_record_size(); Error::system_error is the limit in bytes
   timeout = 11,           // the deadline passed
   stopped = 12,           // a stop token, a descriptor or stop_waits() ended the wait

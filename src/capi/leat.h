@@ -73,7 +73,7 @@ extern "C" {
 #define LEAT_ERR_WRONG_FORMAT 6      // not a Leat topic of this format version
 #define LEAT_ERR_CORRUPT 7           // the topic is corrupt: a check on its shared memory failed
 #define LEAT_ERR_FULL 8              // the topic is full
-#define LEAT_ERR_NO_SPACE 9          // no room for files: no bytes or inodes are free, or a quota is used up
+#define LEAT_ERR_NO_SPACE 9          // no room for files, or the keeper cannot write them
 #define LEAT_ERR_TOO_LARGE 10        // the record is larger than the topic allows
 #define LEAT_ERR_TIMEOUT 11          // the deadline passed
 #define LEAT_ERR_STOPPED 12          // stopped on request

@@ -32,6 +32,19 @@ LEAT_INLINE Error last_system_error() noexcept {
   }
 }
 
+namespace detail {
+// What a keeper lacks may also be a descriptor, memory or a right.
+inline const char* no_space_sentence(std::int32_t reason) noexcept {
+  switch (reason) {
+    case 0: return "no room for files, or the keeper cannot write them";
+    case ENOSPC:
+    case EDQUOT: return "no room for files: no bytes or inodes are free, or a quota is used up";
+    case EFBIG: return "a file would be larger than `ulimit -f` or its file system allows";
+    default: return "the keeper cannot write the topic's files";
+  }
+}
+}  // namespace detail
+
 LEAT_INLINE std::string describe(Error error) {
   const char* text = "unknown error";
   switch (error.code) {
@@ -46,9 +59,7 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::wrong_format: text = "not a Leat topic of this format version"; break;
     case Errc::corrupt: text = "the topic is corrupt: a check on its shared memory failed"; break;
     case Errc::full: text = "the topic is full"; break;
-    case Errc::no_space:
-      text = "no room for files: no bytes or inodes are free, or a quota is used up";
-      break;
+    case Errc::no_space: text = detail::no_space_sentence(error.system_error); break;
     case Errc::too_large: text = "the record is larger than the topic allows"; break;
     case Errc::timeout: text = "the deadline passed"; break;
     case Errc::stopped: text = "stopped on request"; break;
@@ -82,8 +93,6 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::interrupted: text = "a signal interrupted the wait"; break;
     case Errc::no_memory: text = "out of memory, or at a limit of memory or of mappings"; break;
   }
-  if (error.code == Errc::no_space && error.system_error == EFBIG)
-    text = "a file would be larger than `ulimit -f` or its file system allows";
   if (error == detail::kNoProc.code && error.system_error == detail::kNoProc.system_error)
     return "this needs /proc, which is not mounted here";
   std::string sentence = text;

@@ -1,6 +1,8 @@
 // If this failed, a program could use an error as a value, or destroy a value twice.
 #include "leat/result.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -91,6 +93,11 @@ TEST(Error, TellsWhatTheSystemSaid) {
 TEST(Error, NamesWhatIsNotTheDisks) {
   EXPECT_NE(describe({Errc::no_space, EFBIG}).find("`ulimit -f`"), std::string::npos);
   EXPECT_NE(describe({Errc::no_space, ENOSPC}).find("inodes"), std::string::npos);
+  EXPECT_NE(describe({Errc::no_space, EDQUOT}).find("quota"), std::string::npos);
+  for (const int number : {EMFILE, ENFILE, EACCES, ENOMEM}) {
+    EXPECT_EQ(describe({Errc::no_space, number}), "the keeper cannot write the topic's files (" +
+                                                      std::string{std::strerror(number)} + ')');
+  }
   EXPECT_EQ(describe(detail::kNoProc), "this needs /proc, which is not mounted here");
 }
 

@@ -57,7 +57,7 @@ codes! {
     WrongFormat = 6, "wrong_format", "not a Leat topic of this format version";
     Corrupt = 7, "corrupt", "the topic is corrupt: a check on its shared memory failed";
     Full = 8, "full", "the topic is full";
-    NoSpace = 9, "no_space", "no room for files: no bytes or inodes are free, or a quota is used up";
+    NoSpace = 9, "no_space", "no room for files, or the keeper cannot write them";
     TooLarge = 10, "too_large", "the record is larger than the topic allows";
     Timeout = 11, "timeout", "the deadline passed";
     Stopped = 12, "stopped", "stopped on request";

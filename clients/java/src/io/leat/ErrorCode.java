@@ -23,7 +23,7 @@ public enum ErrorCode {
   CORRUPT(7),
   /** The topic is full. */
   FULL(8),
-  /** No room for files: no bytes or inodes are free, or a quota is used up. */
+  /** No room for files, or the keeper cannot write them. */
   NO_SPACE(9),
   /** The record is larger than the topic allows. */
   TOO_LARGE(10),
