@@ -104,15 +104,15 @@ struct FilesFacts {
   std::uint64_t bytes = 0;
 };
 
-// Unless it is known already: the last file says the same as the window that begins with it.
+// Only what is not known already: the last file says the same as the window that begins with it.
 inline void add_lost(PartitionInfo& partition, std::uint64_t begin, std::uint64_t end) {
-  const bool is_known = !partition.gaps.empty() && partition.gaps.back().end >= end;
-  if (begin < end && end > partition.start && !is_known)
-    partition.gaps.push_back({std::max(begin, partition.start), end});
+  begin = std::max(begin, partition.start);
+  if (!partition.gaps.empty()) begin = std::max(begin, partition.gaps.back().end);
+  if (begin < end) partition.gaps.push_back({begin, end});
 }
 
 // Offsets are lost before the first file of a process that found no memory: its generation is a new one. Its header says
-// where the records before it end.
+// where the records before it end. That may be wrong, so no range begins before the file in front: ranges never overlap.
 inline std::vector<OffsetRange> find_lost(int directory, const SegmentList& files,
                                           std::uint64_t salt) {
   constexpr int kMostFiles = 1000;  // that are opened
@@ -125,8 +125,8 @@ inline std::vector<OffsetRange> find_lost(int directory, const SegmentList& file
     if (!reader) continue;
     auto header = reader->header();
     if (header && *header && (*header)->previous_end < (*header)->base_offset)
-      lost.push_back(
-          {std::max((*header)->previous_end, files.live[0].base_offset), (*header)->base_offset});
+      lost.push_back({std::max((*header)->previous_end, files.live[i - 1].base_offset),
+                      (*header)->base_offset});
   }
   std::reverse(lost.begin(), lost.end());
   return lost;

@@ -1,5 +1,6 @@
 // If this failed, Topic::info(), and so `leat topic info`, would show wrong offsets or
 // participants, or the wrong one as blocking.
+#include "support/test_store.hpp"
 #include "testing.hpp"
 
 namespace leat {
@@ -51,6 +52,45 @@ TEST(TopicInfo, EndOffsetAndSegmentBytesAgreeAndMapNoRecords) {
   EXPECT_EQ(again.segment_bytes(), info.segment_bytes);
   EXPECT_EQ(again.segment_bytes(), kSegment);
   EXPECT_EQ(count_mapped_records(), before);
+}
+
+// The headers of files may say anything. What overlapped would be subtracted twice from the records.
+TEST(TopicInfo, LostRangesOfFilesNeverOverlap) {
+  testing::TestStore store;
+  detail::SegmentWriter writer = store.writer();
+  const auto make_file = [&](std::uint64_t generation, std::uint64_t base, std::uint64_t previous) {
+    writer.begin(generation, base, previous, base == 0);
+    testing::LogBytes log{store.manifest.window.key, 1000 * generation, base};
+    store.append(writer, log.record("x"));
+    ASSERT_TRUE(writer.finish_file());
+  };
+  make_file(2, 0, 0);
+  make_file(3, 100, 1);
+  make_file(4, 200, 0);  // A lie.
+  store.checkpoint(writer, true);
+  const TopicInfo info = must(detail::info_of_closed(store.path, "t"));
+  const PartitionInfo& partition = info.partitions.at(0);
+  EXPECT_EQ(partition.end, 201U);
+  ASSERT_EQ(partition.gaps.size(), 2U);
+  EXPECT_EQ(partition.gaps[0].begin, 1U);
+  EXPECT_EQ(partition.gaps[0].end, 100U);
+  EXPECT_EQ(partition.gaps[1].begin, 100U);
+  EXPECT_EQ(partition.gaps[1].end, 200U);
+  EXPECT_EQ(partition.count_from(0), 2U);
+}
+
+TEST(TopicInfo, WhatIsLostBesideFilesBeginsBehindWhatIsKnown) {
+  PartitionInfo partition;
+  partition.start = 10;
+  partition.end = 201;
+  detail::add_lost(partition, 0, 100);
+  detail::add_lost(partition, 0, 101);
+  detail::add_lost(partition, 50, 90);
+  ASSERT_EQ(partition.gaps.size(), 2U);
+  EXPECT_EQ(partition.gaps[0].begin, 10U);
+  EXPECT_EQ(partition.gaps[1].begin, 100U);
+  EXPECT_EQ(partition.gaps[1].end, 101U);
+  EXPECT_EQ(partition.count_from(0), 100U);
 }
 
 TEST(TopicInfo, TellsWhatItWasCreatedWith) {
