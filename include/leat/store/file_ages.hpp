@@ -48,16 +48,22 @@ class FileAges {
     std::optional<std::int64_t> previous_ms;  // of the file in front of it, if there is one
     std::int64_t topic_ms = 0;
   };
-  // A date that cannot be right is later than now, or earlier than what was there before the file. Such a file counts
-  // as made when a keeper noticed that. This one notes it for all files up to `last_base`, the last that is there.
+  // A date that cannot be right is later than now, or earlier than what was there before the file. If it is earlier by
+  // so little that the clock was only adjusted, the file takes the time of what was there. Other files count as made
+  // when a keeper noticed them. This keeper notes that for all files up to `last_base`, the last one.
   void note_dated(std::uint32_t partition, std::uint64_t base, const Dates& dates,
                   std::uint64_t last_base, const ClockReadings& now) {
     const std::int64_t now_ms = time_ms(now);
     const std::int64_t earliest_ms = earliest(dates, now_ms);
-    const bool is_right =
-        dates.own_ms && *dates.own_ms <= now_ms && *dates.own_ms >= earliest_ms;
-    const std::int64_t since_ms =
-        is_right ? *dates.own_ms : noticed_ms(partition, base, last_base, earliest_ms, now_ms);
+    const bool is_dated =
+        dates.own_ms && *dates.own_ms <= now_ms &&
+        (*dates.own_ms >= earliest_ms || time_between(*dates.own_ms, earliest_ms) <= kAdjusted);
+    std::int64_t since_ms = 0;
+    if (is_dated) {
+      since_ms = std::max(*dates.own_ms, earliest_ms);
+    } else {
+      since_ms = noticed_ms(partition, base, last_base, earliest_ms, now_ms);
+    }
     born_[{partition, base}] = now.boot_ms - time_between(since_ms, now_ms);
   }
 
@@ -92,6 +98,8 @@ class FileAges {
  private:
   static constexpr std::int64_t kForEver = INT64_MAX / 4;
   static constexpr std::int64_t kNever = INT64_MIN;
+  // A clock that is set back by no more than this is adjusted, not wrong.
+  static constexpr std::int64_t kAdjusted = 60'000;
 
   std::int64_t time_ms(const ClockReadings& now) const noexcept {
     return began_.wall_ms + (now.boot_ms - began_.boot_ms);
@@ -109,8 +117,9 @@ class FileAges {
     return latest;
   }
 
-  // If the clock was wrong when a keeper noticed that, the stored time cannot be right either, and it is noted again. Not
-  // where nothing is known to be earlier than now: then this clock may be the one that is behind.
+  // When a keeper noticed that the date of a file cannot be right. That time was stored, and may be wrong, too, if that
+  // keeper's clock was wrong: then it is replaced by the present time. It is kept if no date is known to be earlier than
+  // now, because then the present clock may be the one that is behind.
   std::int64_t noticed_ms(std::uint32_t partition, std::uint64_t base, std::uint64_t last_base,
                           std::int64_t earliest_ms, std::int64_t now_ms) {
     const auto is_of_partition = [&](const CheckpointMisdated& one) {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -171,6 +173,29 @@ TEST_F(FileAges, AFileDatedBeforeItsPredecessorAgesFromWhenAKeeperSawThat) {
   EXPECT_EQ(expire(), 1U);
 }
 
+// A clock that is adjusted by a moment is no reason to keep a file for up to an hour longer.
+TEST_F(FileAges, AFileDatedAMomentBeforeItsPredecessorTakesItsDate) {
+  file_dated(kToday - kHour / 2);
+  file_dated(kToday - kHour / 2 - 100);
+  file_dated(kToday - kHour / 2 - 60'000);
+  EXPECT_EQ(expire(), 3U);
+  EXPECT_TRUE(stored_.empty());
+  pass(kHour / 2);
+  EXPECT_EQ(expire(), 3U);
+  pass(1);
+  EXPECT_EQ(expire(), 1U);
+}
+
+TEST_F(FileAges, AFileDatedLongerBeforeItsPredecessorAgesFromWhenAKeeperSawThat) {
+  file_dated(kToday - kHour / 2);
+  file_dated(kToday - kHour / 2 - 60'001);
+  EXPECT_EQ(expire(), 2U);
+  pass(kHour / 2 + 1);
+  EXPECT_EQ(expire(), 2U);
+  pass(kHour / 2);
+  EXPECT_EQ(expire(), 1U);
+}
+
 // The first files of a topic, made before the clock was set.
 TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAKeeperSawThat) {
   store_.manifest.topic.created_ms = kToday - 10 * kHour;
@@ -309,11 +334,12 @@ TEST_F(FileAges, WhatIsStoredIsFoundAgain) {
   EXPECT_TRUE(load().is_known());
 }
 
-// Files of one partition and their keepers, with a clock that is right, years ahead, or in 1970. Retention's rules
-// without its files, so that all sequences of clocks can be tried.
+// Files of one partition and their keepers, with a clock that is right, years ahead, in 1970, or a moment behind. Retention's
+// rules without its files, so that all sequences of clocks can be tried.
 class ClockModel {
  public:
-  static constexpr std::int64_t kClocks[] = {0, 5 * kYear, -kToday};
+  static constexpr std::int64_t kMoment = 100;
+  static constexpr std::int64_t kClocks[] = {0, 5 * kYear, -kToday, -kMoment};
 
   explicit ClockModel(std::int64_t topic_clock)
       : topic_clock_{topic_clock}, topic_ms_{kToday + topic_clock} {}
@@ -322,6 +348,7 @@ class ClockModel {
     pass(pause);
     clock_ = clock;
     earliest_clock_ = std::min(earliest_clock_, clock);
+    is_nearly_right_ = is_nearly_right_ && std::abs(clock) <= kMoment;
     if (is_new_keeper) {
       keeper_clock_ = clock;
       ages_.begin(now());
@@ -332,7 +359,7 @@ class ClockModel {
       expire();
       ages_.note_made(0, base_, now());
       files_.push_back({base_++, true_ms_, now().wall_ms});
-      pass(kHour / 5);
+      pass(i == 0 ? kHour / 5 : kMoment / 2);
     }
     expire();
   }
@@ -344,6 +371,8 @@ class ClockModel {
     return files_.size();
   }
   bool has_deleted_too_early() const noexcept { return has_deleted_too_early_; }
+  // Although no clock was wrong by more than a moment.
+  bool has_kept_too_long() const noexcept { return has_kept_too_long_; }
 
  private:
   struct File {
@@ -366,18 +395,21 @@ class ClockModel {
   void expire() {
     for (std::size_t i = files_.size(); i-- > 0;) (void)age(i);
     while (files_.size() > 1) {
-      std::int64_t youngest = std::min(
-          {ages_.age_of_topic_ms(topic_ms_, now()), age(0), age(1),
-           youngest_deleted_ ? now().boot_ms - *youngest_deleted_ : kToday});
+      std::int64_t youngest =
+          std::min({ages_.age_of_topic_ms(topic_ms_, now()), age(0), age(1),
+                    youngest_deleted_ ? now().boot_ms - *youngest_deleted_ : kToday});
       if (youngest <= kHour) break;
       // A keeper whose clock is ahead of an earlier one believes it, unless dates contradict the earlier one: the topic's
       // date does, if the clock was the keeper's when the topic was made.
       const bool is_promised = keeper_clock_ == topic_clock_ || keeper_clock_ <= earliest_clock_;
-      if (is_promised && true_ms_ - files_[1].made_ms <= kHour) has_deleted_too_early_ = true;
+      if (is_promised && true_ms_ - files_[1].made_ms <= kHour - kMoment)
+        has_deleted_too_early_ = true;
       youngest_deleted_ = now().boot_ms - youngest;
       files_.erase(files_.begin());
       ages_.forget_before(0, files_.front().base);
     }
+    if (is_nearly_right_ && files_.size() > 1 && true_ms_ - files_[1].made_ms > kHour + 2 * kMoment)
+      has_kept_too_long_ = true;
     stored_ = ages_.take_misdated();
   }
 
@@ -393,31 +425,35 @@ class ClockModel {
   std::uint64_t base_ = 0;
   std::optional<std::int64_t> youngest_deleted_;
   bool has_deleted_too_early_ = false;
+  bool is_nearly_right_ = std::abs(topic_clock_) <= kMoment;
+  bool has_kept_too_long_ = false;
 };
 
 // All sequences of four clocks, each set while a keeper works or before the next one begins, with a long pause before one
 // of them.
 TEST(FileAgesModel, NoSequenceOfWrongClocksDeletesTooEarlyOrKeepsForEver) {
   constexpr unsigned kSteps = 4;
-  constexpr unsigned kChoices = 6;  // a clock, and whether there is a new keeper
-  constexpr unsigned kSequences = kChoices * kChoices * kChoices * 3;
+  constexpr unsigned kClocks = std::size(ClockModel::kClocks);
+  constexpr unsigned kChoices = 2 * kClocks;  // a clock, and whether there is a new keeper
+  constexpr unsigned kSequences = kChoices * kChoices * kChoices * kClocks;
   for (const std::int64_t topic_clock : ClockModel::kClocks) {
     for (unsigned pause = 0; pause < kSteps; ++pause) {
       for (unsigned sequence = 0; sequence < kSequences; ++sequence) {
         ClockModel model{topic_clock};
-        std::string text = "topic " + std::to_string(topic_clock / kYear) + ':';
+        std::string text = "topic " + std::to_string(topic_clock) + ':';
         unsigned rest = sequence;
         for (unsigned i = 0; i < kSteps; ++i) {
-          const std::int64_t clock = ClockModel::kClocks[rest % 3];
-          const bool is_new_keeper = i == 0 || rest % kChoices >= 3;
-          rest /= i == 0 ? 3 : kChoices;
+          const std::int64_t clock = ClockModel::kClocks[rest % kClocks];
+          const bool is_new_keeper = i == 0 || rest % kChoices >= kClocks;
+          rest /= i == 0 ? kClocks : kChoices;
           text += i == pause ? " pause," : "";
-          text += (is_new_keeper ? " keeper " : " set ") + std::to_string(clock / kYear);
+          text += (is_new_keeper ? " keeper " : " set ") + std::to_string(clock);
           model.step(clock, is_new_keeper, i == pause ? 5 * kHour : 0);
         }
         ASSERT_FALSE(model.has_deleted_too_early()) << text;
         ASSERT_LE(model.files_at_last(), 1U) << text;
         ASSERT_FALSE(model.has_deleted_too_early()) << text << ", then right";
+        ASSERT_FALSE(model.has_kept_too_long()) << text;
       }
     }
   }
