@@ -31,8 +31,13 @@ class BadSectorDisk : public detail::Disk {
   void fail_once(std::uint64_t call) noexcept { fails_at_ = call; }
   // Whatever is read fails at first, as what is read ahead together with a bad block.
   void fail_first_reads() noexcept { fails_first_ = true; }
-  // The page cache holds pieces of this size, and reads whole ones while it may read ahead.
+  // What is read ahead becomes pieces of this size in the page cache, which are always read as a whole.
   void cache_pieces_of(std::uint64_t bytes) noexcept { piece_ = bytes; }
+  // The page cache has these blocks, until they are dropped. A read of such blocks alone succeeds although they are bad.
+  void keep_cached(int directory, const std::string& name, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t at = from; at < to; at += kBlock)
+      cached_.insert({inode(directory, name), at});
+  }
   void mend() { bad_.clear(); }
   std::uint64_t failures() const noexcept { return failures_; }
 
@@ -49,9 +54,9 @@ class BadSectorDisk : public detail::Disk {
     struct stat status {};
     if (::fstat(file, &status) != 0) return last_system_error();
     if (fails_first_ && tried_.insert({status.st_ino, at}).second) return fail();
-    const std::uint64_t piece = reads_ahead_ ? piece_ : 1;
-    const std::uint64_t begin = at / piece * piece;
-    const std::uint64_t end = (at + size + piece - 1) / piece * piece;
+    if (is_cached(status.st_ino, at, at + size)) return Disk::read(file, to, size, at);
+    const std::uint64_t begin = piece_with(status.st_ino, at).first;
+    const std::uint64_t end = piece_with(status.st_ino, at + size - 1).second;
     for (const Bad& one : bad_) {
       if (one.name.empty() && one.inode == status.st_ino && begin < one.to && end > one.from)
         return fail();
@@ -59,8 +64,20 @@ class BadSectorDisk : public detail::Disk {
     return Disk::read(file, to, size, at);
   }
   void set_read_ahead(int /*file*/, bool is_on) noexcept override { reads_ahead_ = is_on; }
+  void drop_cached(int file, std::uint64_t at, std::uint64_t size) noexcept override {
+    struct stat status {};
+    if (::fstat(file, &status) != 0) return;
+    const auto is_dropped = [&](const Place& place, std::uint64_t bytes) {
+      return place.first == status.st_ino && place.second >= at &&
+             place.second + bytes <= at + size;
+    };
+    std::erase_if(pieces_, [&](const Place& piece) { return is_dropped(piece, piece_); });
+    std::erase_if(cached_, [&](const Place& block) { return is_dropped(block, kBlock); });
+  }
 
  private:
+  static constexpr std::uint64_t kBlock = 4096;
+  using Place = std::pair<std::uint64_t, std::uint64_t>;  // inode, offset
   struct Bad {
     std::uint64_t inode;
     std::string name;
@@ -70,6 +87,18 @@ class BadSectorDisk : public detail::Disk {
   static std::uint64_t inode(int directory, const std::string& name) noexcept {
     struct stat status {};
     return ::fstatat(directory, name.c_str(), &status, 0) == 0 ? status.st_ino : 0;
+  }
+  bool is_cached(std::uint64_t file, std::uint64_t at, std::uint64_t end) const {
+    for (at = at / kBlock * kBlock; at < end; at += kBlock)
+      if (!cached_.contains({file, at})) return false;
+    return true;
+  }
+  // Begin and end of what is read for a byte.
+  Place piece_with(std::uint64_t file, std::uint64_t at) {
+    const std::uint64_t begin = at / piece_ * piece_;
+    if (reads_ahead_) pieces_.insert({file, begin});
+    if (!pieces_.contains({file, begin})) return {at, at + 1};
+    return {begin, begin + piece_};
   }
   Error fail() noexcept {
     ++failures_;
@@ -84,7 +113,9 @@ class BadSectorDisk : public detail::Disk {
   bool fails_first_ = false;
   std::uint64_t piece_ = 1;
   bool reads_ahead_ = true;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> tried_;  // inode, place
+  std::set<Place> tried_;
+  std::set<Place> pieces_;  // of the page cache
+  std::set<Place> cached_;  // blocks
 };
 
 }  // namespace leat::testing

@@ -121,12 +121,15 @@ class Disk {
     return blocks;
   }
 
-  // Whether a read of a file may fetch more than was asked for. Not while bad blocks are looked for: the page cache
-  // may hold up to 2 MiB as one piece, and reads all of the piece again for any block of it. So off also drops the
-  // pages of the file that the cache has.
+  // Whether a read of a file may fetch more than was asked for. Not while bad blocks are looked for.
   virtual void set_read_ahead(int file, bool is_on) noexcept {
-    if (!is_on) (void)::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     (void)::posix_fadvise(file, 0, 0, is_on ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM);
+  }
+
+  // Drops what the page cache has of a range, except what is not written yet.
+  virtual void drop_cached(int file, std::uint64_t at, std::uint64_t size) noexcept {
+    (void)::posix_fadvise(file, static_cast<::off_t>(at), static_cast<::off_t>(size),
+                          POSIX_FADV_DONTNEED);
   }
 
   // Copies the bytes from `at` to `end` to the start of another file; fewer if the file ends before. What cannot be
@@ -227,15 +230,24 @@ class Disk {
   Result<std::size_t> read_blocks(int file, std::byte* to, std::uint64_t at, std::uint64_t end,
                                   bool& is_whole) noexcept {
     constexpr std::uint64_t kBlock = 4096;
+    // The page cache may hold so much as one piece, and reads all of it again for any block of it. So the piece of a
+    // bad block is dropped, once. Other pieces stay: they may be all that is left if the whole medium fails.
+    constexpr std::uint64_t kPiece = std::uint64_t{2} << 20;
     constexpr unsigned kMany = 16;
     unsigned bad = 0;  // blocks in a row
     std::uint64_t next = at;
+    std::uint64_t dropped_end = 0;
     while (next < end) {
       std::byte* const place = to + (next - at);
       std::uint64_t block_end = std::min(end, (next / kBlock + 1) * kBlock);
       auto bytes = read(file, place, block_end - next, next);
-      if (!bytes && is_unreadable(bytes.error()) && bad < kMany)
+      const bool is_dropped = next < dropped_end;
+      if (!bytes && is_unreadable(bytes.error()) && (bad < kMany || !is_dropped)) {
+        const std::uint64_t piece = next / kPiece * kPiece;
+        if (!is_dropped) drop_cached(file, piece, kPiece);
+        dropped_end = piece + kPiece;
         bytes = read(file, place, block_end - next, next);
+      }
       if (bytes) {
         if (*bytes == 0) break;
         next += *bytes;

@@ -146,6 +146,30 @@ TEST_F(Unreadable, NeighboursOfABadBlockAreRead) {
   EXPECT_TRUE(bytes == expected);
 }
 
+// The page cache may be all that is left of a disk that fails.
+TEST_F(Unreadable, WhatTheCacheHasOfAFailedDiskIsRead) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  write(true);
+  const std::string name = segments()[1];
+  std::filesystem::resize_file(store_.topic_path() + '/' + name, 8 * kMiB);
+  disk_.spoil(store_.directory(), name, 0, 8 * kMiB);
+  disk_.keep_cached(store_.directory(), name, 0, 5 * kMiB);
+  disk_.keep_cached(store_.directory(), name, 5 * kMiB + 4096, 8 * kMiB);
+  auto file = disk_.open(store_.directory(), name.c_str(), O_RDONLY, 0);
+  ASSERT_TRUE(file);
+  std::vector<std::byte> bytes(kMiB);
+  for (int look = 0; look < 2; ++look) {
+    for (std::uint64_t at = 0; at < 8 * kMiB; at += kMiB) {
+      bool is_whole = true;
+      ASSERT_TRUE(disk_.read_around(file->get(), bytes.data(), kMiB, at, is_whole));
+      // Only what lies around the bad block is lost: the cache may hold that as one piece.
+      const bool is_around = at / (2 * kMiB) == 2;
+      EXPECT_TRUE(is_whole || is_around) << at / kMiB;
+      EXPECT_FALSE(is_whole && at == 5 * kMiB);
+    }
+  }
+}
+
 // Whatever block it is: no byte of a file changes, what can be read is there, and records go on behind what may have
 // been given out.
 TEST_F(Unreadable, RecoveryTakesNothingAway) {
