@@ -210,7 +210,7 @@ class Retention {
     return kept.to_measure == 0;
   }
 
-  // Bytes of the first `count` files. Of the file in use only what is written: its blocks are there before.
+  // Bytes of the first `count` files. Of the file in use only what is written: it may have blocks for more.
   std::uint64_t bytes_of(Kept& kept, std::size_t count, const SegmentWriter& writer) {
     std::uint64_t bytes = kept.bytes + (writer.has_file() ? writer.file_position() : 0);
     for (std::size_t i = count; i < kept.sizes.size(); ++i)

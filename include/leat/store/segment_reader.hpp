@@ -175,7 +175,7 @@ class SegmentReader {
   bool holds(std::uint64_t at, std::uint64_t size) const noexcept {
     return at >= held_at_ && at + size <= held_at_ + held_;
   }
-  // A file has all its blocks from the start, perhaps a terabyte: what nobody has written is not read.
+  // A file may have blocks for all its frames, perhaps a terabyte. What nobody has written is not read.
   std::uint64_t next_data(std::uint64_t at) noexcept {
     if (!file_) return at;
     return std::max(at, disk_->next_data(file_.get(), at) / kFrameAlignment * kFrameAlignment);

@@ -70,9 +70,12 @@ class SegmentWriter {
                       std::int64_t newest_ms) {
     auto file = disk_->open(directory_, name.text().c_str(), O_RDWR, 0);
     if (!file) return file.error();
+    auto reserved = disk_->size(file->get());
+    if (!reserved) return reserved.error();
     file_ = std::move(*file);
     name_ = name;
     generation_ = generation;
+    reserved_ = *reserved;
     at_ = started_ = file_bytes;
     end_offset_ = end_offset;
     durable_offset_ = durable_offset;
@@ -94,6 +97,12 @@ class SegmentWriter {
     }
     if (!file_) {
       if (auto made = make_segment(facts.first_offset, size); !made) return made;
+    }
+    // Some file systems (NFS, FUSE) would else accept the frame, and find out at the sync that the disk is full.
+    if (at_ + size > reserved_) {
+      const std::uint64_t wanted = std::min(at_ + size + kFirstFile, file_bytes_);
+      auto reserved = reserve(file_, {std::max(wanted, at_ + size), at_ + size});
+      if (!reserved) return reserved;
     }
     FrameHeader header{};
     header.magic = kFrameMagic;
@@ -282,20 +291,24 @@ class SegmentWriter {
     return {};
   }
 
-  // Bytes that a new file reserves: for all its frames, or at least for the first one.
+  // Bytes that a file reserves: for frames that are to come, or at least for the next one.
   struct Room {
     std::uint64_t wanted;
     std::uint64_t least;
   };
-  // Where the disk has not enough room for a whole file, the file grows with its frames.
   Result<void> reserve(const Fd& file, const Room& room) {
     auto had = disk_->size(file.get());
     if (!had) return had.error();
     auto done = disk_->allocate(file.get(), room.wanted);
-    if (done || done.error() != Errc::no_space || done.error().system_error == EFBIG) return done;
-    // Some file systems keep what they have reserved before they fail.
-    if (auto cut = disk_->truncate(file.get(), *had); !cut) return cut;
-    return disk_->allocate(file.get(), std::max(room.least, *had));
+    std::uint64_t reserved = room.wanted;
+    if (!done && done.error() == Errc::no_space && done.error().system_error != EFBIG) {
+      // Some file systems keep what they have reserved before they fail.
+      if (auto cut = disk_->truncate(file.get(), *had); !cut) return cut;
+      reserved = std::max(room.least, *had);
+      done = disk_->allocate(file.get(), reserved);
+    }
+    if (done) reserved_ = reserved;
+    return done;
   }
 
   Result<Fd> make_anew(const std::string& name, const SegmentHeader& header, const Room& room) {
@@ -352,8 +365,9 @@ class SegmentWriter {
 
   Fd file_;  // The last file; none if the next frame begins one.
   SegmentName name_;
-  std::uint64_t at_ = 0;       // where the next frame goes
-  std::uint64_t started_ = 0;  // the kernel was asked to write everything before
+  std::uint64_t at_ = 0;        // where the next frame goes
+  std::uint64_t reserved_ = 0;  // Blocks are reserved up to here.
+  std::uint64_t started_ = 0;   // the kernel was asked to write everything before
   std::int64_t newest_ms_ = kNoTimestamp;
   Synced synced_;
   bool has_new_name_ = false;         // The file's name is not on the medium yet.

@@ -134,6 +134,92 @@ TEST(Faults, AnyCallOfAKeeperMayFail) {
   }
 }
 
+// A file system such as NFS: only fallocate() reserves room. A write is kept in memory, and a sync fails if the disk has
+// not enough for it.
+class LateDisk : public detail::Disk {
+ public:
+  std::uint64_t room = 0;  // for one file
+
+  Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept override {
+    std::uint64_t end = at;
+    for (const Part& part : parts) end += part.size();
+    written_ = std::max(written_, end);
+    return Disk::write(file, parts, at);
+  }
+  Result<void> allocate(int file, std::uint64_t size) noexcept override {
+    if (size > room) return Error{Errc::no_space, ENOSPC};
+    return Disk::allocate(file, size);
+  }
+  Result<void> sync(int file) noexcept override {
+    if (written_ > room) return Error{Errc::io_error, ENOSPC};
+    return Disk::sync(file);
+  }
+
+ private:
+  std::uint64_t written_ = 0;
+};
+
+// Appends until the disk is full, syncs, and goes on when there is room. Otherwise the sync would fail, and records that
+// were acknowledged would be lost.
+void expect_that_full_comes_before_the_sync(LateDisk& disk, TestStore& store,
+                                            detail::SegmentWriter& writer, LogBytes log,
+                                            std::size_t record) {
+  std::uint64_t count = log.facts().first_offset;
+  for (;; ++count) {
+    log.record(std::to_string(count) + std::string(record, 'x'));
+    auto done = writer.append(log.facts(), log.bytes());
+    if (!done) {
+      EXPECT_EQ(done.error().system_error, ENOSPC);
+      break;
+    }
+    log = log.next();
+    ASSERT_LT(count, 1000U);
+  }
+  auto synced = writer.sync();
+  ASSERT_TRUE(synced) << describe(synced.error());
+  EXPECT_EQ(writer.durable_offset(), count);
+  disk.room *= 2;
+  store.append(writer, log);
+  EXPECT_TRUE(writer.finish_file());
+  expect_whole(store, 0, 0, count + 1);
+}
+
+TEST(Faults, AFileThatGrowsReservesRoomForEachFrame) {
+  TestStore store;
+  LateDisk disk;
+  disk.room = 50'000;  // Not for a whole file.
+  detail::SegmentWriter writer{disk, store.directory(), store.manifest.topic, 0};
+  writer.begin(1, 0, 0, true);
+  expect_that_full_comes_before_the_sync(disk, store, writer, LogBytes{kFaultsKey}, 10'000);
+}
+
+// It begins small.
+TEST(Faults, TheFirstFileOfAPartitionReservesMoreRoomWhenItGrows) {
+  detail::Manifest manifest = small_manifest();
+  manifest.topic.file_bytes = 8 << 20;
+  TestStore store{manifest};
+  LateDisk disk;
+  disk.room = 3'500'000;
+  detail::SegmentWriter writer{disk, store.directory(), store.manifest.topic, 0};
+  writer.begin(1, 0, 0, true);
+  expect_that_full_comes_before_the_sync(disk, store, writer, LogBytes{kFaultsKey}, 200'000);
+}
+
+TEST(Faults, AKeeperThatGoesOnWithAFileReservesRoomForEachFrame) {
+  TestStore store;
+  LateDisk disk;
+  disk.room = 50'000;
+  detail::SegmentWriter first{disk, store.directory(), store.manifest.topic, 0};
+  first.begin(1, 0, 0, true);
+  LogBytes log{kFaultsKey};
+  log.record('0' + std::string(10'000, 'x'));
+  store.append(first, log);
+  ASSERT_TRUE(first.sync());
+  detail::SegmentWriter second{disk, store.directory(), store.manifest.topic, 0};
+  ASSERT_TRUE(second.resume(first.file_name(), 2, first.file_position(), 1, 1, first.newest_ms()));
+  expect_that_full_comes_before_the_sync(disk, store, second, log.next(), 10'000);
+}
+
 // A full disk is no reason to open the topic again: the same frame is tried until it fits.
 TEST(Faults, TheSameFrameGoesOnWhenThereIsRoom) {
   for (std::uint64_t call = 0;; ++call) {
