@@ -171,7 +171,7 @@ void Stream::hand_over() {
     is_paused_ = pauses;
     // Once there is room, on_bytes() is asked again whether it wants the message: its topic may be full by then.
     if (pauses || needed_ == kPause) needed_ = 1;
-    if (pauses) on_paused();
+    if (pauses && !is_cut_off_) on_paused();
   }
   if (begin_ == end_) {  // Most connections are idle most of the time: they need no buffer then.
     if (capacity_ == kRead && spare == nullptr) spare = std::move(received_);

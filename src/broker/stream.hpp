@@ -93,7 +93,8 @@ class Stream : public std::enable_shared_from_this<Stream>, private LargeMessage
   virtual std::size_t on_bytes(Bytes& bytes) = 0;
   // The kernel has taken everything that was in out().
   virtual void on_sent() {}
-  // Nothing is read for now, because on_bytes() said so or there is no room for a large message.
+  // Nothing is read for now, because on_bytes() said so or there is no room for a large message. Not called for a client
+  // that close_later() has cut off: what it was to be sent must not reach it.
   virtual void on_paused() {}
   // finish() was called: nothing more should be put into out().
   virtual void on_finishing() {}
