@@ -1,6 +1,7 @@
 #include "broker/sqlite.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
 #include <cerrno>
@@ -20,8 +21,8 @@ std::string sentence(const std::string& path, std::string_view what) {
 
 Problem damaged_store(const std::string& path, std::string_view what) {
   return {Errc::corrupt,
-          sentence(path, fmt::format("is damaged ({}): restore it from a backup, or move it away "
-                                     "and the broker begins anew",
+          sentence(path, fmt::format("is damaged ({}): restore it from a backup and remove its "
+                                     "'-wal' file, or move it away and the broker begins anew",
                                      what))};
 }
 
@@ -104,7 +105,11 @@ void Database::empty_log() {
   ::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
   if (log == nullptr || log->pMethods == nullptr) return;
   constexpr char kNoHeader[32] = {};
-  log->pMethods->xWrite(log, kNoHeader, sizeof kNoHeader, 0);
+  int code = log->pMethods->xWrite(log, kNoHeader, sizeof kNoHeader, 0);
+  if (code == SQLITE_OK) code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+  if (code != SQLITE_OK)
+    spdlog::warn("cannot empty '{}' ({}): remove it before you restore a backup of '{}'",
+                 log_path(), ::sqlite3_errstr(code), path_);
 }
 
 void Database::keep_log() {

@@ -121,7 +121,9 @@ bool was_closed(const Fd& opened) {
   const std::string name = std::string{StoreFile::kName} + "-wal";
   const auto log = leat::detail::open_file_at(opened.get(), name.c_str(), O_RDONLY);
   char first = 0;
-  return !log || ::pread(log->get(), &first, 1, 0) != 1 || first == 0;
+  if (!log) return log.error().system_error == ENOENT;
+  const ::ssize_t count = ::pread(log->get(), &first, 1, 0);
+  return count == 0 || (count == 1 && first == 0);
 }
 
 // The file itself, before SQLite looks at it. SQLite would take an empty one for a new database, and a last page

@@ -2,6 +2,8 @@
 #include "broker/store_file.hpp"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -135,14 +137,26 @@ TEST(StoreFile, TruncatedIsDamaged) {
   }
 }
 
+// What its end should be is in the log.
+TEST(StoreFile, TruncatedIsNotCalledDamagedWhileItsLogCannotBeRead) {
+  const Place place;
+  place.fill(1);
+  const std::string bytes = place.bytes();
+  place.write(bytes.substr(0, bytes.size() - 1));
+  std::filesystem::remove(place.file + "-wal");
+  std::filesystem::create_directory(place.file + "-wal");
+  const Problem problem = place.problem();
+  EXPECT_EQ(problem.code, Errc::io_error) << problem.sentence;
+}
+
 TEST(StoreFile, SomethingElseIsDamaged) {
   const Place place;
   place.fill(1);
   place.write("");
   EXPECT_EQ(place.problem().sentence,
             "the broker's store '" + place.file +
-                "' is damaged (it was cut off): restore it from a backup, or move it away and the "
-                "broker begins anew");
+                "' is damaged (it was cut off): restore it from a backup and remove its '-wal' "
+                "file, or move it away and the broker begins anew");
   place.write("[lightq]\nport = 5500\n" + std::string(5000, '#'));
   EXPECT_EQ(place.problem().code, Errc::corrupt);
   std::filesystem::remove(place.file);
@@ -381,6 +395,27 @@ TEST(StoreFile, LogThatIsKeptIsNotAppliedToABackup) {
   const auto topics = TopicStore::open(place.path)->topics();
   ASSERT_TRUE(topics) << topics.problem().sentence;
   EXPECT_EQ(topics->size(), 1U);
+}
+
+TEST(StoreFile, WarnsOfALogThatCannotBeEmptied) {
+  const Place place;
+  place.fill(1);
+  Child child{[&] {
+    std::ostringstream log;
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+    {
+      auto store = TopicStore::open(place.path);
+      CHILD_CHECK(store);
+      ::signal(SIGXFSZ, SIG_IGN);
+      const ::rlimit none{0, 0};
+      CHILD_CHECK(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    }
+    CHILD_CHECK(log.str().find("broker.db-wal") != std::string::npos);
+    return 0;
+  }};
+  child.wait();
+  EXPECT_TRUE(child.succeeded()) << child.describe();
 }
 
 TEST(StoreFile, ThatWasRemovedTakesNoChange) {
