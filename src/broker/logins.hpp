@@ -55,7 +55,7 @@ class Logins {
     std::optional<Verifier> verifier;
   };
 
-  // Who sets a new password, or several: a user, whose own password was right.
+  // A user who sets new passwords and has been authenticated.
   struct Maker {
     Origin origin;
     std::string user;
@@ -91,7 +91,7 @@ class Logins {
   using Line = std::deque<Waiting>;  // For the same credentials, or for what does not exist.
   struct Lines {
     std::map<std::string, Line> by_name;
-    std::string last;  // Whose turn it was.
+    std::string last;  // Name of the line that was served last.
     std::size_t count = 0;
   };
   static constexpr std::size_t kMostInLine = 50;  // So many wrong ones take ten seconds.

@@ -122,8 +122,8 @@ class Session {
   void append_sign_of_life(std::string& out) const;
   // The client is logged in and knows heartbeats.
   bool may_ping() const noexcept;
-  // It has sent a PING.
-  bool pings() const noexcept { return pings_; }
+  // The client has sent a PING.
+  bool has_pinged() const noexcept { return pings_; }
 
   // The client wants to be cut off when it sends nothing for that long; 0 if it did not say.
   std::chrono::milliseconds silence_limit() const { return silence_limit_; }

@@ -34,7 +34,8 @@ std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
 // Few clients have heartbeats, and signs for all others cost CPU. So a client that has sent no PING gets signs more and more
 // seldom, up to one a second, until something arrives from it again, which may be a PING.
 void ZmtpStream::on_paused() {
-  if (unsent() != 0) flush();  // Perhaps the answer to a PING before the last message.
+  // out() may hold the PONG for a PING that came before the last message.
+  if (unsent() != 0) flush();
   if (!session_.may_ping()) return;
   if (life_ == nullptr) life_ = std::make_unique<Timer>(loop());
   if (!life_->is_running() || life_after_ != kSoon) show_life(kSoon);
@@ -50,7 +51,7 @@ void ZmtpStream::show_life(std::chrono::milliseconds after) {
     }
     const std::size_t unread = unread_bytes();
     const bool has_sent = std::exchange(unread_then_, unread) != unread;
-    show_life(session_.pings() || has_sent ? kSoon : std::min(life_after_ * 3 / 2, kSeldom));
+    show_life(session_.has_pinged() || has_sent ? kSoon : std::min(life_after_ * 3 / 2, kSeldom));
   });
 }
 
