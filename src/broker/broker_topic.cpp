@@ -159,7 +159,8 @@ std::optional<std::uint64_t> BrokerTopic::reached() const {
 Outcome<Dealer*> BrokerTopic::dealer() {
   return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
     if (auto found = find_or_make_group(); !found) return found.problem();
-    return Dealer::open(loop_, *log_, *pullers_, on_failure(), [this] { pace_.on_progress(); });
+    return Dealer::open(loop_, *log_, *pullers_, unsent_, on_failure(),
+                        [this] { pace_.on_progress(); });
   });
 }
 

@@ -97,8 +97,6 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // Of the subscribers of all topics.
   Backlog& backlog() noexcept { return backlog_; }
-  // Of the pullers of all topics.
-  LargeMessages& unsent() noexcept { return unsent_; }
   // Of producers.
   Pace& pace() noexcept { return pace_; }
 
@@ -169,7 +167,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   const Config& config_;
   TopicStore& store_;
   Backlog& backlog_;
-  LargeMessages& unsent_;
+  LargeMessages& unsent_;  // Of the pullers of all topics.
   StoredTopic stored_;
   std::function<void()> on_idle_;
   Pace pace_;

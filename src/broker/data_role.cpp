@@ -143,24 +143,15 @@ void PullerRole::add_stats(ClientStats& stats) const {
   stats.lag = held();
 }
 
-// Twice: of a durable topic, the dealer has a copy as well.
-bool PullerRole::has_room_for(std::size_t bytes) { return topic_.unsent().take(*this, 2 * bytes); }
-
-void PullerRole::on_room() {
-  if (dealer_ != nullptr) dealer_->look();
-}
-
 void PullerRole::cut_off() {
   stream_.close_later("does not take its messages, and others wait for the memory");
 }
 
 void PullerRole::on_leave() {
-  topic_.unsent().release(*this);
   if (dealer_ != nullptr) std::exchange(dealer_, nullptr)->remove(*this);
 }
 
 void PullerRole::on_sent() {
-  topic_.unsent().release(*this);
   if (dealer_ != nullptr) dealer_->on_sent(*this);
 }
 

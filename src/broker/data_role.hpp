@@ -115,7 +115,7 @@ class ProducerRole final : public DataRole {
   std::uint64_t published_ = 0;
 };
 
-class PullerRole final : public DataRole, public Puller, private LargeMessages::Holder {
+class PullerRole final : public DataRole, public Puller {
  public:
   // `acknowledges`: the client tells what it has done with the messages; else it is enough that the kernel took them.
   PullerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding, bool acknowledges)
@@ -133,16 +133,12 @@ class PullerRole final : public DataRole, public Puller, private LargeMessages::
   void add_stats(ClientStats& stats) const override;
   void append(const Record& record) override;
   void send() override { stream_.flush(); }
-  bool has_room_for(std::size_t bytes) override;
   void take_back(std::uint64_t begin, std::uint64_t end) override { stream_.cut(begin, end); }
   std::uint64_t appended() const override { return stream_.ended_at(); }
   std::uint64_t sent() const override { return stream_.sent_bytes(); }
   bool is_idle() const override { return stream_.is_idle(); }
   bool is_stuck() const override { return stream_.is_stuck(); }
   bool acknowledges() const override { return acknowledges_; }
-  void on_room() override;
-  std::uint64_t moved_bytes() const override { return stream_.sent_bytes(); }
-  bool waits_for_client() override { return !stream_.is_idle(); }
   void cut_off() override;
 
   const Encoding& encoding_;

@@ -7,7 +7,7 @@ namespace leat::broker {
 namespace {
 
 // For one puller at a time; one larger record is dealt nevertheless.
-constexpr std::size_t kMostBytes = 64 * 1024;
+constexpr std::size_t kMostBytes = LargeMessages::kSmall;
 constexpr std::size_t kMostRecords = 512;
 constexpr std::size_t kMostHeldBytes = 4 * kMostBytes;  // By one that acknowledges.
 constexpr std::chrono::milliseconds kStalled{1000};
@@ -28,7 +28,7 @@ void Puller::forget(std::size_t count) {
 }
 
 Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Topic& topic,
-                                              const Group& group,
+                                              const Group& group, LargeMessages& unsent,
                                               std::function<void(Error)> on_failure,
                                               std::function<void()> on_progress) {
   const auto problem = [](Error error) {
@@ -38,7 +38,7 @@ Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, con
   if (!member) return problem(member.error());
   const GroupInfo info = group.info();
   std::unique_ptr<Dealer> dealer{new Dealer{loop, topic, std::move(*member), info.in_flight_limit,
-                                            std::move(on_failure), std::move(on_progress)}};
+                                            unsent, std::move(on_failure), std::move(on_progress)}};
   dealer->has_lease_ = info.lease.count() != 0;
   auto fd = dealer->member_.wait_fd();
   if (!fd) return problem(fd.error());
@@ -52,6 +52,7 @@ void Dealer::add(Puller& puller) {
 }
 
 void Dealer::on_sent(Puller& puller) {
+  unsent_.release(puller);
   if (!puller.acknowledges()) acknowledge(puller, puller.held_.size());
   if (!is_dealing_) deal();
 }
@@ -67,6 +68,7 @@ void Dealer::remove(Puller& puller) {
   const auto at = std::find(pullers_.begin(), pullers_.end(), &puller);
   if (at == pullers_.end()) return;
   pullers_.erase(at);
+  unsent_.release(puller);
   if (!puller.acknowledges()) acknowledge(puller, puller.sent_count());
   give_back(puller, 0);
   if (pullers_.empty()) give_back_received();  // Local members may want them.
@@ -89,6 +91,11 @@ std::size_t Dealer::room_of(const Puller& puller) const {
   return is_full ? 0 : std::min(most - held.size(), most_records());
 }
 
+bool Dealer::has_ready_puller() const {
+  return std::any_of(pullers_.begin(), pullers_.end(),
+                     [this](const Puller* puller) { return room_of(*puller) != 0; });
+}
+
 void Dealer::watch_for_stalls() {
   const bool may_stall = dealt_ < received_.size() ||
                          std::any_of(pullers_.begin(), pullers_.end(), [](const Puller* puller) {
@@ -97,7 +104,7 @@ void Dealer::watch_for_stalls() {
   if (!may_stall || stalled_.is_running()) return;
   stalled_.start(kStalled, [this, dealt = dealt_total_] {
     take_back_from_stalled();
-    if (dealt == dealt_total_) give_back_received();
+    if (dealt == dealt_total_ && !has_ready_puller()) give_back_received();
     deal();  // And watches on.
   });
 }
@@ -117,6 +124,7 @@ void Dealer::take_back_from_stalled() {
 }
 
 void Dealer::give_back_received() {
+  unsent_.leave(*this);
   for (; dealt_ < received_.size(); ++dealt_) (void)member_.give_back(received_[dealt_]);
 }
 
@@ -151,11 +159,9 @@ void Dealer::deal() {
     int round = 0;
     while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
   }
-  const bool has_ready =
-      std::any_of(pullers_.begin(), pullers_.end(),
-                  [this](const Puller* puller) { return room_of(*puller) != 0; });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
-  const bool may_find = has_ready && !has_failed_ && !is_full_ && dealt_ == received_.size();
+  const bool may_find =
+      has_ready_puller() && !has_failed_ && !is_full_ && dealt_ == received_.size();
   if (may_find && !own_end_.is_reached(reached_)) watch_->arm();
   if (!has_failed_) watch_for_stalls();
 }
@@ -179,7 +185,7 @@ bool Dealer::deal_once() {
     const std::uint64_t begin = puller->appended();
     for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
       const std::size_t bytes = received_[dealt_].record.value.size();
-      has_room = bytes <= kMostBytes || puller->has_room_for(bytes);
+      has_room = bytes <= LargeMessages::kSmall || unsent_.take(*this, *puller, bytes);
       if (!has_room) break;
       const std::uint64_t at = puller->appended();
       puller->append(received_[dealt_].record);

@@ -1,6 +1,6 @@
 // Shares the records of a topic among the pullers of a broker: each record goes to one of them.
 //
-//     auto dealer = Dealer::open(loop, topic, group, on_failure);
+//     auto dealer = Dealer::open(loop, topic, group, unsent, on_failure, on_progress);
 //     (*dealer)->add(puller);              // from now on it gets its share
 //     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged,
 //     (*dealer)->on_done(puller, 3);       // or only when its client says so, here of the oldest three
@@ -8,8 +8,9 @@
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
 // turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
-// What a puller could not send for a second, and what was received and cannot be dealt for so long, goes back to the
-// group. Belongs to the thread of its event loop.
+// What a puller could not send for a second goes back to the group, and so does what was received if no puller could be given
+// anything for so long. Before a large record is dealt, the dealer waits for memory, in line with those of other topics.
+// Belongs to the thread of its event loop.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "broker/large_messages.hpp"
 #include "broker/outcome.hpp"
 #include "broker/own_end.hpp"
 #include "broker/timer.hpp"
@@ -34,17 +36,11 @@ inline GroupOptions lightq_group(const From& from) {
 }
 
 // A connection that gets some of a topic's records.
-class Puller {
+class Puller : public LargeMessages::Holder {
  public:
-  virtual ~Puller() = default;
   // Adds a record to what send() sends.
   virtual void append(const Record& record) = 0;
   virtual void send() = 0;
-  // Before a record of more than 64 KiB is appended: whether there is memory for it. Else the dealer is told to look again.
-  virtual bool has_room_for(std::size_t bytes) {
-    (void)bytes;
-    return true;
-  }
   // Throws away some of what was appended, by the places of its bytes; the kernel has none of it.
   virtual void take_back(std::uint64_t begin, std::uint64_t end) = 0;
   // Bytes since the connection began: how many were appended, and how many the kernel took.
@@ -58,6 +54,9 @@ class Puller {
   virtual bool acknowledges() const = 0;
   // How many records it was given that are not acknowledged.
   std::size_t held() const noexcept { return held_.size(); }
+
+  std::uint64_t moved_bytes() const final { return sent(); }
+  bool waits_for_client() final { return !is_idle(); }
 
  private:
   friend class Dealer;
@@ -73,14 +72,15 @@ class Puller {
   std::vector<Place> places_;  // Of the bytes of each.
 };
 
-class Dealer {
+class Dealer : private LargeMessages::Waiter {
  public:
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // pullers.
   static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Topic& topic,
-                                               const Group& group,
+                                               const Group& group, LargeMessages& unsent,
                                                std::function<void(Error)> on_failure,
                                                std::function<void()> on_progress);
+  ~Dealer() override { unsent_.leave(*this); }
 
   // There are new records; sooner than the library's descriptor would say so.
   void look() {
@@ -105,19 +105,24 @@ class Dealer {
 
  private:
   Dealer(boost::asio::io_context& loop, const Topic& topic, Member member, std::size_t limit,
-         std::function<void(Error)> on_failure, std::function<void()> on_progress)
+         LargeMessages& unsent, std::function<void(Error)> on_failure,
+         std::function<void()> on_progress)
       : stalled_{loop},
         own_end_{loop, [&topic] { return topic.end_offset(0); }, [this] { look(); }},
         member_{std::move(member)},
         limit_{limit},
+        unsent_{unsent},
         on_failure_{std::move(on_failure)},
         on_progress_{std::move(on_progress)} {}
+  // There may be memory for the next record.
+  void on_room() override { look(); }
   void deal();
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
   bool receive();
   // The most records for one puller at a time. Many cost fewer system calls.
   std::size_t most_records() const;
+  bool has_ready_puller() const;
   // How many it may be given now. One that acknowledges may do so in lots.
   std::size_t room_of(const Puller& puller) const;
   // Starts to look for records that go nowhere.
@@ -135,6 +140,7 @@ class Dealer {
   Member member_;
   bool has_lease_ = false;
   std::size_t limit_;  // How many records the group allows it to have in flight.
+  LargeMessages& unsent_;
   std::function<void(Error)> on_failure_;
   std::function<void()> on_progress_;
   std::optional<Watch> watch_;

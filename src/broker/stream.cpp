@@ -70,7 +70,10 @@ void Stream::close(const std::string& why) {
   is_open_ = false;
   const auto self = shared_from_this();
   stop_clock();
-  if (unfinished_ != nullptr) unfinished_->release(*this);
+  if (unfinished_ != nullptr) {
+    unfinished_->release(*this);
+    unfinished_->leave(*this);
+  }
   boost::system::error_code error;
   socket_.close(error);
   const auto on_end = std::exchange(on_end_, nullptr);
@@ -183,7 +186,7 @@ void Stream::hand_over() {
 
 bool Stream::may_receive(std::size_t needed) {
   if (needed == kPause) return false;
-  return needed <= kRead || unfinished_ == nullptr || unfinished_->take(*this, needed);
+  return needed <= kRead || unfinished_ == nullptr || unfinished_->take(*this, *this, needed);
 }
 
 void Stream::cut_off() {

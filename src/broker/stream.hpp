@@ -29,7 +29,9 @@ namespace leat::broker {
 // Logs what became of a client, at most ten times a second: strangers must not be able to fill the disk.
 void warn_of_client(const std::string& line);
 
-class Stream : public std::enable_shared_from_this<Stream>, private LargeMessages::Holder {
+class Stream : public std::enable_shared_from_this<Stream>,
+               private LargeMessages::Holder,
+               private LargeMessages::Waiter {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;  // TCP, or a Unix socket.
   using Address = Peer::Address;
@@ -81,8 +83,8 @@ class Stream : public std::enable_shared_from_this<Stream>, private LargeMessage
   bool is_stuck() const;
   // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
   void flush();
-  // It is paused, and its client has hung up meanwhile. What the client sent last was not read.
-  bool is_abandoned() { return !keeps_place_ && has_hung_up(); }
+  // It is paused, though not for want of memory, and its client has hung up meanwhile. What the client sent last was not read.
+  bool is_abandoned() { return !keeps_place_ && !waits() && has_hung_up(); }
   // Goes on after kPause. Calls on_bytes() with what is there.
   void resume();
   int descriptor() const noexcept { return descriptor_; }
@@ -136,6 +138,7 @@ class Stream : public std::enable_shared_from_this<Stream>, private LargeMessage
   bool has_hung_up();
   bool may_receive(std::size_t needed);
   void on_room() override { resume(); }
+  std::optional<Origin> origin() const override { return Origin{peer_}; }
   std::uint64_t moved_bytes() const override { return received_bytes_; }
   bool waits_for_client() override { return !has_unread(); }
   void cut_off() override;

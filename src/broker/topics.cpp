@@ -17,7 +17,7 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       store_{store},
       ports_{config.data_ports().first, config.data_ports().last},
       trim_{loop},
-      unsent_{loop} {}
+      unsent_{loop, LargeMessages::kMost / 2} {}
 
 std::string Topics::directory() const { return leat::detail::directory_path(config_.dir); }
 

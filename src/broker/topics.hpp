@@ -77,7 +77,7 @@ class Topics {
   Ports ports_;
   Timer trim_;
   Backlog backlog_;
-  LargeMessages unsent_;
+  LargeMessages unsent_;  // The dealer of a durable topic has a copy of each.
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 

@@ -39,6 +39,7 @@ class FakePuller final : public Puller {
   bool is_idle() const override { return out_.empty() && !is_waiting_; }
   bool is_stuck() const override { return is_stuck_; }
   bool acknowledges() const override { return acknowledges_; }
+  void cut_off() override {}
 
   // The kernel takes so many bytes.
   void take(std::size_t bytes) {
@@ -70,6 +71,27 @@ class FakePuller final : public Puller {
   bool acknowledges_;
 };
 
+constexpr std::size_t kBound = 1 << 20;
+
+// Connections of other topics, which want all memory for large records.
+class Others final : public LargeMessages::Holder, public LargeMessages::Waiter {
+ public:
+  explicit Others(LargeMessages& unsent) : unsent_{unsent} { on_room(); }
+  ~Others() override {
+    unsent_.release(*this);
+    unsent_.leave(*this);
+  }
+  void on_room() override { have_it = unsent_.take(*this, *this, kBound); }
+  std::uint64_t moved_bytes() const override { return 0; }
+  bool waits_for_client() override { return false; }
+  void cut_off() override {}
+
+  bool have_it = false;
+
+ private:
+  LargeMessages& unsent_;
+};
+
 class DealerTest : public ::testing::Test {
  protected:
   void open(std::uint32_t in_flight, std::chrono::nanoseconds lease = {}) {
@@ -83,7 +105,7 @@ class DealerTest : public ::testing::Test {
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dealer = Dealer::open(
-        loop_, *topic_, *group_,
+        loop_, *topic_, *group_, unsent_,
         [this](Error error) {
           ++failures_;
           failure_ = error.code;
@@ -124,6 +146,7 @@ class DealerTest : public ::testing::Test {
 
   TemporaryDirectory temp_;
   boost::asio::io_context loop_;
+  LargeMessages unsent_{loop_, kBound};
   std::optional<Topic> topic_;
   std::optional<Publisher> publisher_;
   std::optional<Group> group_;
@@ -258,6 +281,65 @@ TEST_F(DealerTest, ReceivesFewLargeRecords) {
   dealer_->look();
   turn();
   EXPECT_LE(group_->info().in_flight, 4U);
+}
+
+TEST_F(DealerTest, WaitsForMemoryInOnePlaceWhicheverPullerIsReady) {
+  open(64);
+  FakePuller first{*dealer_};
+  dealer_->add(first);
+  publish(0, 1);
+  FakePuller second{*dealer_};
+  dealer_->add(second);
+  Others others{unsent_};
+  ASSERT_TRUE(others.have_it);
+  ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
+  dealer_->look();
+  Others late{unsent_};
+  first.take(first.left().size());
+  dealer_->on_sent(second);  // The kernel has taken a PONG.
+  unsent_.release(others);
+  wait_until([&] { return first.appended_records + second.appended_records == 2; });
+  EXPECT_FALSE(late.have_it);
+  dealer_->remove(first);
+  dealer_->remove(second);
+  wait_until([&] { return late.have_it; });
+}
+
+// Else it would be a dead letter after a few seconds, if the group has them.
+TEST_F(DealerTest, ARecordThatWaitsForMemoryIsNotDeliveredAgain) {
+  open(64);
+  FakePuller puller{*dealer_, true};
+  dealer_->add(puller);
+  Others others{unsent_};
+  ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
+  dealer_->look();
+  loop_.restart();
+  loop_.run_for(std::chrono::milliseconds{1300});
+  unsent_.release(others);
+  wait_until([&] { return puller.received.size() == 200'001; });
+  EXPECT_EQ(group_->info().redelivered, 0U);
+}
+
+TEST_F(DealerTest, LocalMembersGetWhatWaitsForMemoryWhenNoPullerIsReady) {
+  open(64);
+  FakePuller puller{*dealer_};
+  dealer_->add(puller);
+  Others others{unsent_};
+  ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
+  dealer_->look();
+  Others late{unsent_};
+  puller.answer("PONG");  // Stays in the socket.
+  auto local = group_->join();
+  ASSERT_TRUE(local);
+  std::size_t bytes = 0;
+  wait_until([&] {
+    auto delivery = local->receive(Deadline::immediate());
+    if (delivery) bytes = delivery->record.value.size();
+    return bytes != 0;
+  });
+  EXPECT_EQ(bytes, 200'000U);
+  unsent_.release(others);  // The topic waits for nothing any more.
+  wait_until([&] { return late.have_it; });
 }
 
 TEST_F(DealerTest, AcknowledgesWhatThePullerSaysAndNoMoreThanItGot) {

@@ -19,27 +19,44 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{8};
 constexpr std::size_t kLarge = 1 << 20;
 
-class FakeHolder final : public LargeMessages::Holder {
+class FakeHolder final : public LargeMessages::Holder, public LargeMessages::Waiter {
  public:
-  FakeHolder(LargeMessages& large, std::size_t bytes) : large_{large}, bytes_{bytes} { on_room(); }
-  ~FakeHolder() override { large_.release(*this); }
+  FakeHolder(LargeMessages& large, std::size_t bytes, std::optional<Origin> origin = {})
+      : large_{large}, bytes_{bytes}, origin_{origin} {
+    on_room();
+  }
+  ~FakeHolder() override {
+    large_.release(*this);
+    large_.leave(*this);
+  }
 
   void on_room() override {
-    if (wants) has = large_.take(*this, bytes_);
+    if (wants) has = large_.take(*this, *this, bytes_);
   }
-  std::uint64_t moved_bytes() const override { return moves ? moved_ += kLarge : moved_; }
+  std::optional<Origin> origin() const override { return origin_; }
+  std::uint64_t moved_bytes() const override {
+    ++looks;
+    return moved_ += moves ? kLarge : step;
+  }
   bool waits_for_client() override { return !is_kept_waiting; }
-  void cut_off() override { ++cut_offs; }
+  void cut_off() override {
+    ++cut_offs;
+    looks_before_cut_off = looks;
+  }
 
   bool wants = true;
   bool has = false;
   bool moves = false;
   bool is_kept_waiting = false;  // By the broker.
+  std::uint64_t step = 0;        // What it moves from look to look otherwise.
+  mutable int looks = 0;         // How often it was asked.
   int cut_offs = 0;
+  int looks_before_cut_off = 0;
 
  private:
   LargeMessages& large_;
   std::size_t bytes_;
+  std::optional<Origin> origin_;
   mutable std::uint64_t moved_ = 0;
 };
 
@@ -103,6 +120,58 @@ TEST_F(LargeMessagesTest, ThoseThatStoppedAreCutOffForOthersTheOldestFirst) {
   EXPECT_FALSE(waiting.has);
   large_.release(all[2]);
   run_until([&] { return waiting.has; });
+}
+
+// A look may come right after somebody took, and says little about it.
+TEST_F(LargeMessagesTest, HoldersHaveTheirPatienceFromTheFirstLookOn) {
+  std::deque<FakeHolder> all;
+  for (int i = 0; i < 4; ++i) all.emplace_back(large_, kLarge).moves = true;
+  FakeHolder next{large_, kLarge};
+  FakeHolder waiting{large_, kLarge};
+  run_until([&] { return all[0].looks > 2; });
+  large_.release(all[0]);
+  run_until([&] { return next.cut_offs != 0; });
+  EXPECT_EQ(next.looks_before_cut_off, 1 + 1 + 4);
+}
+
+// Else one that moves just enough could keep the room for minutes.
+TEST_F(LargeMessagesTest, WhoHoldsMoreMustMoveMore) {
+  constexpr std::size_t kHuge = 4 * kLarge;
+  FakeHolder fast{large_, kHuge / 2};
+  fast.step = kHuge / 2 / 16 / 4;
+  FakeHolder slow{large_, kHuge / 2};
+  slow.step = kHuge / 2 / 16 / 4 - 1;
+  FakeHolder waiting{large_, kLarge};
+  run_until([&] { return slow.cut_offs != 0; });
+  run_for(2 * kPatience);
+  EXPECT_EQ(fast.cut_offs, 0);
+}
+
+TEST_F(LargeMessagesTest, OriginsTakeTurns) {
+  const auto origin = [](const char* address) {
+    return Origin{boost::asio::ip::make_address(address)};
+  };
+  std::deque<FakeHolder> holding;
+  for (int i = 0; i < 4; ++i) holding.emplace_back(large_, kLarge).moves = true;
+  std::deque<FakeHolder> crowd;
+  for (int i = 0; i < 10; ++i) crowd.emplace_back(large_, kLarge, origin("10.0.0.1")).moves = true;
+  FakeHolder lonely{large_, kLarge, origin("10.0.0.2")};
+  lonely.moves = true;
+  large_.release(holding[0]);
+  large_.release(holding[1]);
+  run_until([&] { return lonely.has; });
+  EXPECT_TRUE(crowd[0].has);
+  EXPECT_FALSE(crowd[1].has);
+}
+
+TEST_F(LargeMessagesTest, WhoLeavesTheLineLetsTheNextOneIn) {
+  std::deque<FakeHolder> holding;
+  for (int i = 0; i < 3; ++i) holding.emplace_back(large_, kLarge).moves = true;
+  FakeHolder huge{large_, 2 * kLarge};
+  FakeHolder next{large_, kLarge};
+  EXPECT_FALSE(next.has);
+  large_.leave(huge);
+  run_until([&] { return next.has; });
 }
 
 // --- Connections ----------------------------------------------------------------------------------
@@ -169,6 +238,19 @@ TEST_F(UnfinishedMessages, OfClientsThatStoppedLeaveRoomForOthers) {
   send(connect(kLarge), 2 * kLarge);
   await(3);
   EXPECT_TRUE(streams_[last]->is_open());
+}
+
+// What waits for memory is read soon, whether or not its client is still there.
+TEST_F(UnfinishedMessages, OfAClientThatHasHungUpAreReadWhenThereIsRoom) {
+  FakeHolder all{large_, 4 * kLarge};
+  all.moves = true;
+  Socket& client = connect(kLarge / 8);
+  send(client, kLarge / 8);
+  client.close();
+  run_for(std::chrono::milliseconds{1});
+  EXPECT_FALSE(streams_.back()->is_abandoned());
+  large_.release(all);
+  await(1);
 }
 
 TEST_F(UnfinishedMessages, StayWhileNobodyNeedsTheirRoom) {
