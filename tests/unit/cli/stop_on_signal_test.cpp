@@ -37,7 +37,7 @@ bool is_echoing(int terminal) {
   while (true) std::this_thread::sleep_for(1h);
 }
 
-class StopOnSignalTest : public testing::Test {
+class StopOnSignalTest : public ::testing::Test {
  protected:
   void SetUp() override {
     int ready[2];
