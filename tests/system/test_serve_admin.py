@@ -79,8 +79,8 @@ def test_a_limit_of_file_sizes_is_an_error_and_does_not_end_the_broker(serve):
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, limit[1]))
     answer = broker.ask(change)
     assert answer["status"] == "error" and "broker.db" in answer["description"], answer
-    broker.join("test", "pull")  # The old password still counts.
     resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+    broker.join("test", "pull")  # The old password still counts.
     assert broker.ask(change)["status"] == "ok"
     broker.join("test", "pull", NEW)
 
