@@ -194,9 +194,9 @@ class Broker:
             setattr(made, name, value)
         return made
 
-    def admin(self):
+    def admin(self, **options):
         """A new connection to the administration."""
-        request = self.socket(zmq.REQ)
+        request = self.socket(zmq.REQ, **options)
         request.connect(f"tcp://127.0.0.1:{self.port}")
         return request
 

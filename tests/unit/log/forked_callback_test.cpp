@@ -31,7 +31,7 @@ class Fork {
   int status_ = -1;
 };
 
-int fill(Publisher& publisher) {
+int publish_and_count(Publisher& publisher) {
   int count = 0;
   while (publisher.publish(std::string(kThird, 'x'), Deadline::immediate())) ++count;
   return count;
@@ -41,11 +41,11 @@ TEST(ForkedInPoll, AChildLeavesWhatItsParentHasToRead) {
   const TestTopic topic;
   auto subscriber = from_beginning(*topic);
   auto publisher = must(topic->publisher());
-  const int filled = fill(publisher);
+  const int filled = publish_and_count(publisher);
   Fork fork;
   int more = -1;
   auto polled =
-      subscriber.poll(1000, [&](const Record&) { fork([&] { more = fill(publisher); }); });
+      subscriber.poll(1000, [&](const Record&) { fork([&] { more = publish_and_count(publisher); }); });
   fork.check(polled);
   EXPECT_EQ(more, 0) << "the child has given up room that its parent reads";
   EXPECT_EQ(must(std::move(polled)), static_cast<std::size_t>(filled));
@@ -99,10 +99,10 @@ class ForkedAtGap : public ::testing::Test {
  protected:
   ForkedAtGap() {
     { const auto claim = must(publisher_.try_claim(1)); }
-    filled_ = fill(publisher_);
+    filled_ = publish_and_count(publisher_);
   }
   void at_gap() {
-    fork_([&] { EXPECT_EQ(fill(publisher_), 0); });
+    fork_([&] { EXPECT_EQ(publish_and_count(publisher_), 0); });
   }
 
   const TestTopic topic_;
