@@ -3,12 +3,16 @@
 #pragma once
 
 #ifdef LEAT_TEST_STEPS
+#include <atomic>
+
 namespace leat::inline v0::detail {
-inline void (*crash_point_hook)(const char* name) = nullptr;
-}
-#define LEAT_CRASH_POINT(name)                                                               \
-  do {                                                                                       \
-    if (::leat::detail::crash_point_hook != nullptr) ::leat::detail::crash_point_hook(name); \
+// Atomic: a test may set it while threads run.
+inline std::atomic<void (*)(const char* name)> crash_point_hook = nullptr;
+}  // namespace leat::inline v0::detail
+#define LEAT_CRASH_POINT(name)                                                                 \
+  do {                                                                                         \
+    if (const auto at_step = ::leat::detail::crash_point_hook.load(std::memory_order_acquire)) \
+      at_step(name);                                                                           \
   } while (false)
 #else
 #define LEAT_CRASH_POINT(name) static_cast<void>(0)
