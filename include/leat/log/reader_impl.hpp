@@ -265,7 +265,9 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   // [segment-map] acquire.
   if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number)
     return ReadOutcome::stop;
-  auto segment = find_segment(*topic_, view_, number);
+  // Not find_segment(), which would read the claim word's line again and again at a hole, and before
+  // note_distance() measures how long that takes.
+  auto segment = read_entry(*topic_, view_, number);
   // [retire] seq_cst: read after the entry. If this segment is still live, the entry was valid.
   if (is_overtaken()) return skip_to_oldest();
   if (is_evicted()) {
