@@ -548,6 +548,7 @@ class CSimpleIPC {
   leat::detail::ForkableMutex stopping_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> single_ = false;
-  std::atomic<std::uint32_t> waiting_ = 0;
   std::atomic<std::uint32_t> spins_ = 12;
+  // On its own cache line: whoever waits changes it, and every call reads what is above.
+  alignas(64) std::atomic<std::uint32_t> waiting_ = 0;
 };

@@ -88,7 +88,7 @@ class HoldTable {
     in_flight_ += count;
     show_in_flight();
   }
-  void lower_in_flight(std::size_t count) noexcept {
+  [[gnu::always_inline]] void lower_in_flight(std::size_t count) noexcept {
     in_flight_ -= count;
     show_in_flight();
   }

@@ -20,8 +20,7 @@ class SegmentPins {
     store_pin(partition, segment);
     // [retire] seq_cst: stores the pin, then reads oldest_segment. A segment that was retired while
     // the group was created or moved is kept by the cursor itself.
-    const std::uint64_t oldest =
-        load_seq_cst<Edge::retire>(place_.topic.partition(partition).control->oldest_segment);
+    const std::uint64_t oldest = load_seq_cst<Edge::retire>(*words_of(partition).oldest_segment);
     return oldest <= segment ||
            (place_.group.load_cursor(partition) == cursor && !place_.group.is_closed());
   }
@@ -40,16 +39,32 @@ class SegmentPins {
   void unpin(std::uint32_t partition) noexcept {
     if (!place_.must_pin) return;
     // [cursor] release: the reads are complete.
-    store_release<Edge::cursor>(place_.participant.partition_slot(partition).pin, 0);
+    store_release<Edge::cursor>(*words_of(partition).pin, 0);
   }
 
  private:
   void store_pin(std::uint32_t partition, std::uint64_t segment) noexcept {
     // [retire] seq_cst: before oldest_segment, or the hold's state, is read.
-    (void)exchange<Edge::retire>(place_.participant.partition_slot(partition).pin, segment);
+    (void)exchange<Edge::retire>(*words_of(partition).pin, segment);
+  }
+
+  // Where a partition's words are. Kept for the last partition, because finding them takes longer than using them.
+  struct Words {
+    const std::uint64_t* oldest_segment = nullptr;
+    std::uint64_t* pin = nullptr;
+  };
+  const Words& words_of(std::uint32_t partition) noexcept {
+    if (words_.pin == nullptr || partition != partition_) {
+      partition_ = partition;
+      words_ = {&place_.topic.partition(partition).control->oldest_segment,
+                &place_.participant.partition_slot(partition).pin};
+    }
+    return words_;
   }
 
   const MemberPlace& place_;
+  std::uint32_t partition_ = 0;  // Whose words_ are, unless they are null.
+  Words words_;
 };
 
 // Protects the reading of a record that this member holds. In a group with a lease, the lease may

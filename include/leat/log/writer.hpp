@@ -202,9 +202,9 @@ class PartitionWriter {
         continue;
       }
       if (limit_ != nullptr) [[unlikely]] {
-        const Result<bool> is_below = is_below_limit(*from, records);
-        if (!is_below) return is_below.error();
-        if (!*is_below) {
+        const LimitState state = ask_limit(*from, records);
+        if (state == LimitState::forked) return {Errc::forked};
+        if (state == LimitState::reached) {
           const Error error = wait_for_limit(*from, records, deadline, stop);
           if (error.code != Errc::ok) return error;
           continue;
@@ -324,9 +324,13 @@ class PartitionWriter {
                             const std::stop_token* stop);
 
   // Whether a claim from `from` stays below the limit. The offset is right if the claim's swap
-  // succeeds: then the segment was the current one.
-  //   forked   in a child that offset_limit has forked: the slot is its parent's
-  Result<bool> is_below_limit(const ClaimPoint& from, std::uint64_t records);
+  // succeeds: then the segment was the current one. Not a Result: CSimpleIPC asks for each block.
+  enum class LimitState {
+    below,
+    reached,
+    forked,  // in a child that offset_limit has forked: the slot is its parent's
+  };
+  LimitState ask_limit(const ClaimPoint& from, std::uint64_t records);
 
   Error wait_for_limit(ClaimPoint from, std::uint64_t records, const Deadline& deadline,
                        const std::stop_token* stop);

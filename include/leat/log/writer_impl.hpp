@@ -159,8 +159,8 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
   return refusal;
 }
 
-[[gnu::noinline]] LEAT_INLINE Result<bool> PartitionWriter::is_below_limit(const ClaimPoint& from,
-                                                                           std::uint64_t records) {
+[[gnu::noinline]] LEAT_INLINE PartitionWriter::LimitState PartitionWriter::ask_limit(
+    const ClaimPoint& from, std::uint64_t records) {
   std::uint64_t base = segment_.base_offset;
   if (segment_.number != from.segment) {
     // [segment-map] acquire
@@ -179,16 +179,20 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
     looks_first_ |= kAsksLimit;
     const std::uint32_t generation = fork_generation();
     below_ = (*limit_)();
-    if (generation != fork_generation()) return Errc::forked;
+    if (generation != fork_generation()) return LimitState::forked;
   }
-  return end <= below_;
+  return end <= below_ ? LimitState::below : LimitState::reached;
 }
 
 [[gnu::noinline]] LEAT_INLINE Error PartitionWriter::wait_for_limit(ClaimPoint from,
                                                                     std::uint64_t records,
                                                                     const Deadline& deadline,
                                                                     const std::stop_token* stop) {
-  const auto is_there = [&] { return is_below_limit(from, records); };
+  const auto is_there = [&]() -> Result<bool> {
+    const LimitState state = ask_limit(from, records);
+    if (state == LimitState::forked) return Errc::forked;
+    return state == LimitState::below;
+  };
   for (;;) {
     const Result<bool> is_below = is_there();
     if (!is_below) return is_below.error();
