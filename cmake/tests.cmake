@@ -118,10 +118,10 @@ if(TARGET leat_c_shared)
   include(cmake/tests_capi.cmake)
 endif()
 string(CONCAT one_thread "/((group_(holes|life|moments|steps))|((store_|topic_|unused_)?steps)|environment|evict|fork"
-  "|lap|reused_entry|revoke|scribbled_(meanwhile|office)|several_victims|slots|unmarked_claims)_test.cpp$")
+  "|lap|reused_entry|revoke|scribbled_(meanwhile|epoch)|several_victims|slots|unmarked_claims)_test.cpp$")
 leat_test_folder(crash TIMEOUT 120 UNITY DEFINITIONS LEAT_TEST_STEPS ONE_THREAD "${one_thread}")
 leat_test_folder(storm TIMEOUT 200 ONE_THREAD "/(group_)?storm_test.cpp$")
-leat_test_folder(outage TIMEOUT 200 SERIAL UNITY DEFINITIONS LEAT_TEST_STEPS ONE_THREAD ".")
+leat_test_folder(multi_failure TIMEOUT 200 SERIAL UNITY DEFINITIONS LEAT_TEST_STEPS ONE_THREAD ".")
 if(NOT LEAT_SANITIZE)  # Sanitizers do not understand the scheduler's stacks and memory model.
   # The model runs at every atomic operation, so it is optimized, other than the tests themselves.
   set(model fates hooks memory model)

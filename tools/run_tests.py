@@ -186,7 +186,7 @@ EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
               ("storm", "tests/storm/*.cpp"), ("broker", "tests/broker/**/*.cpp"),
               ("capi", "tests/capi/*.cpp"), ("lightq_client", "tests/lightq_client/*.cpp"),
               ("example", "examples/*.cpp")]
-NO_THREADS = [("bench", "tests/bench/*.cpp"), ("outage", "tests/outage/*.cpp")]  # Not with ThreadSanitizer.
+NO_THREADS = [("bench", "tests/bench/*.cpp"), ("multi_failure", "tests/multi_failure/*.cpp")]  # Not with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 
 

@@ -38,7 +38,7 @@ many() {  # many WHAT TESTS FILTER VARIABLE=VALUE
   }
 }
 left=$1
-cases=$(build/leat_outage_tests --gtest_list_tests | grep -c '^  ')
+cases=$(build/leat_multi_failure_tests --gtest_list_tests | grep -c '^  ')
 round=0
 while [ "$left" -gt 0 ]; do
   round=$((round + 1))
@@ -47,7 +47,7 @@ while [ "$left" -gt 0 ]; do
   echo "round $round: outages for $seconds s"
   # One case at a time, because they measure how soon the surviving processes continue.
   SOAK_SECONDS=$((seconds / cases + 1)) LEAT_KEEP=build \
-    timeout 7200 build/leat_outage_tests > build/soak-outage.log 2>&1 || {
+    timeout 7200 build/leat_multi_failure_tests > build/soak-outage.log 2>&1 || {
     grep -v '^LEAT_SEED' build/soak-outage.log | tail -n 80
     grep '^LEAT_SEED' build/soak-outage.log | tail -n 1
     echo "failed in round $round; the seed is above; log: build/soak-outage.log" >&2

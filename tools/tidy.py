@@ -22,9 +22,9 @@ PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "reco
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
     "src/tool": set(),
-    "src/facts": set(),
-    "src/capi": {"src/facts"},
-    "src/cli": {"src/facts", "src/tool", "src/lightq_client"},
+    "src/description": set(),
+    "src/capi": {"src/description"},
+    "src/cli": {"src/description", "src/tool", "src/lightq_client"},
     "src/lightq_wire": set(),  # Bytes that the broker and its clients share.
     "src/lightq_client": {"src/lightq_wire"},
     "src/lightq_api": {"src/lightq_client"},

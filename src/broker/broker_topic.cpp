@@ -6,7 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "broker/data_role.hpp"
+#include "broker/topic_client.hpp"
 
 namespace leat::broker {
 namespace {

@@ -18,12 +18,12 @@
 #include <string>
 
 #include "broker/backlog.hpp"
+#include "broker/broadcaster.hpp"
 #include "broker/config.hpp"
-#include "broker/dealer.hpp"
-#include "broker/feed.hpp"
-#include "broker/intake.hpp"
+#include "broker/group_dispatcher.hpp"
 #include "broker/large_messages.hpp"
-#include "broker/pace.hpp"
+#include "broker/publish_buffer.hpp"
+#include "broker/publisher_throttle.hpp"
 #include "broker/topic_store.hpp"
 
 namespace leat::broker {

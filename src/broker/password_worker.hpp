@@ -23,7 +23,7 @@
 #include <thread>
 
 #include "broker/hash_memory.hpp"
-#include "broker/idle_thread.hpp"
+#include "broker/low_priority_worker.hpp"
 #include "broker/secret.hpp"
 #include "broker/verifier.hpp"
 

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "capi/handles.hpp"
-#include "facts/topic_facts.hpp"
+#include "description/topic_description.hpp"
 
 namespace leat::capi {
 namespace {

@@ -9,8 +9,8 @@
 #include "doctor.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "leat/log/participants.hpp"
-#include "leat/log/shared_topic.hpp"
 #include "leat/os/being_made.hpp"
 #include "tool/private_directory.hpp"
 

@@ -16,7 +16,7 @@
 #include "rate_meter.hpp"
 #include "table.hpp"
 #include "tool/terminal.hpp"
-#include "topic_facts.hpp"
+#include "topic_description.hpp"
 
 namespace leat::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "cli.hpp"
 #include "leat/leat.hpp"
 #include "remote.hpp"
-#include "topic_facts.hpp"
+#include "topic_description.hpp"
 
 namespace leat::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "leat/log/durable_topic.hpp"
 #include "remote.hpp"
 #include "room.hpp"
-#include "topic_facts.hpp"
+#include "topic_description.hpp"
 
 namespace leat::cli {
 namespace {

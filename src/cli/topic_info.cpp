@@ -13,7 +13,7 @@
 #include "room.hpp"
 #include "table.hpp"
 #include "tool/terminal.hpp"
-#include "topic_facts.hpp"
+#include "topic_description.hpp"
 
 namespace leat::cli {
 namespace {

@@ -19,7 +19,7 @@
 #include "table.hpp"
 #include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
-#include "topic_facts.hpp"
+#include "topic_description.hpp"
 
 namespace leat::cli {
 namespace {

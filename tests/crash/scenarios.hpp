@@ -60,7 +60,7 @@ inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decid
                                                "delete:announced", "delete:renamed"};
 // Covered by unused_steps_test.cpp, together with the steps of a deletion.
 inline constexpr const char* kUnusedSteps[] = {"unused:let_go", "unused:decided"};
-// Covered by death_bell_test.cpp.
+// Covered by robust_wake_test.cpp.
 inline constexpr const char* kBellStep = "sleep:rung";
 
 // Whether a publisher at this step has a claim that is not visible yet.

@@ -1,8 +1,8 @@
 // If this failed, a process that keeps overwriting words of a topic could make other processes loop
 // forever. They must return `corrupt` after a bounded number of attempts.
 //
-// docs/internals/cannot-be.md lists the places. Those that a single overwrite reveals are tested in
-// tests/unit/log/cannot_be_test.cpp and tests/unit/group/cannot_be_test.cpp.
+// docs/internals/impossible-states.md lists the places. Those that a single overwrite reveals are tested in
+// tests/unit/log/invariant_test.cpp and tests/unit/group/invariant_test.cpp.
 #include "leat/group.hpp"
 #include "leat/log/announcement.hpp"
 #include "support/moment.hpp"

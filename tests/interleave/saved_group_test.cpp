@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "kept_topic.hpp"
+#include "archived_topic.hpp"
 #include "leat/log/durable_wait.hpp"
 
 namespace leat {

@@ -19,7 +19,7 @@
 
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "stormed_topic.hpp"
 #include "support/process.hpp"
 #include "support/random.hpp"

@@ -27,7 +27,7 @@
 
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "support/calm_fork.hpp"
 
 namespace leat::inline v0 {

@@ -183,7 +183,7 @@ struct TopicHeader {
   std::byte unused_0[kLine - 96];
 
   alignas(kLine) std::uint32_t data_wake;  // subscribers and members sleep on it; [sleeping]
-  std::uint32_t death_bell;  // they also sleep on this; always 0; see os/death_bell.hpp
+  std::uint32_t death_bell;  // they also sleep on this; always 0; see os/robust_wake.hpp
   alignas(kLine) std::uint32_t space_wake;  // publishers waiting for room sleep on it; [sleeping]
   alignas(kLine) std::uint64_t exclusive;   // the exclusive publisher's identity, or 0; [exclusive]
   std::uint64_t deleting;                   // deletion attempt, or kDeletionDecided; [topic-state]

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "leat/log/group_view.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/publisher.hpp"
 #include "leat/topic.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "leat/format/wire.hpp"
-#include "leat/group/claims.hpp"
+#include "leat/group/dead_members.hpp"
 #include "leat/group/fixed_map.hpp"
 #include "leat/group/member_place.hpp"
 #include "leat/log/partitioner.hpp"

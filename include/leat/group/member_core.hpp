@@ -1,6 +1,6 @@
 // The implementation of Member (leat/member.hpp). member_place.hpp lists its parts.
 //
-// The functions are in member_hand.hpp (handing out records) and member_life.hpp (joining and
+// The functions are in member_delivery.hpp (handing out records) and member_session.hpp (joining and
 // leaving, settling records, waiting). docs/internals/groups.md explains why nothing is lost.
 #pragma once
 
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "leat/group/claimer.hpp"
 #include "leat/group/dead_letters.hpp"
 #include "leat/group/other_members.hpp"
+#include "leat/group/record_taker.hpp"
 #include "leat/group/stored_fetch.hpp"
 #include "leat/log/waiter.hpp"
 #include "leat/member.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "leat/base/config.hpp"
-#include "leat/group/member_life.hpp"
+#include "leat/group/member_session.hpp"
 #include "leat/member.hpp"
 
 namespace leat::inline v0 {

@@ -4,11 +4,11 @@
 // A member (member_core.hpp) consists of parts with one job each; each part may use those above it:
 //
 //   key_order.hpp      by key: which records it may have now
-//   hold_table.hpp     the holds that it owns
+//   in_flight_table.hpp     the holds that it owns
 //   lease.hpp          when others may take its records; copies of these for the user
 //   ready_records.hpp  records that it has claimed or retaken and not handed out yet
 //   redelivery.hpp     retakes returned records
-//   claimer.hpp        claims new records
+//   record_taker.hpp        claims new records
 //   other_members.hpp  settles dead members, takes records from those that make no progress
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <tuple>
 
-#include "leat/group/walker.hpp"
+#include "leat/group/record_scanner.hpp"
 #include "leat/log/group_view.hpp"
 #include "leat/log/participant.hpp"
 

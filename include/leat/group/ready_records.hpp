@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "leat/group/hold_table.hpp"
+#include "leat/group/in_flight_table.hpp"
 
 namespace leat::inline v0::detail {
 

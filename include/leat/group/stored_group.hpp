@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "leat/group/key_slots.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "leat/store/manifest.hpp"
 #include "leat/store/saved_groups.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "leat/log/archiver_thread.hpp"
 #include "leat/log/directory.hpp"
-#include "leat/log/keeper.hpp"
 #include "leat/os/user.hpp"
 #include "leat/store/data_directory.hpp"
 #include "leat/store/store.hpp"

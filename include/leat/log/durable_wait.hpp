@@ -1,6 +1,6 @@
 // Waiting until records are on the medium: publishers with acknowledge = durable, and flush().
 //
-// Only the keeper's process syncs (log/office.hpp). A thread that waits there syncs at once; threads of other
+// Only the keeper's process syncs (log/archiver.hpp). A thread that waits there syncs at once; threads of other
 // processes ask, and sleep until `durable` has moved. One sync acknowledges everything written before it began.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <stop_token>
 
-#include "leat/log/keeper.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/archiver_thread.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "leat/log/wait_end.hpp"
 
 namespace leat::inline v0::detail {

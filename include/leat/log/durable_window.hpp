@@ -2,7 +2,7 @@
 //
 // A segment is kept in memory until it is on disk as the topic's durability wants it (kept_from), and a
 // reader that falls behind reads from disk up to `written`. The keeper moves these words
-// (log/keeper.hpp). docs/internals/durable.md, "Offices", says why no keeper that was followed can.
+// (log/archiver_thread.hpp). docs/internals/durable.md, "Offices", says why no keeper that was followed can.
 #pragma once
 
 #include <cstring>

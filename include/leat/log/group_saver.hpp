@@ -17,8 +17,8 @@
 
 #include "leat/base/clock.hpp"
 #include "leat/log/committed_prefix.hpp"
-#include "leat/log/group_claims.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/group_takes.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "leat/store/manifest.hpp"
 #include "leat/store/saved_groups.hpp"
 

@@ -2,7 +2,7 @@
 // programs through leat/topic.hpp.
 #pragma once
 
-#include "leat/log/keeper_impl.hpp"
+#include "leat/log/archiver_thread_impl.hpp"
 #include "leat/log/participant_impl.hpp"
 #include "leat/log/publisher_impl.hpp"
 #include "leat/log/reader_impl.hpp"

@@ -1,8 +1,8 @@
 // Liveness of participants.
 #pragma once
 
+#include "leat/log/mapped_topic.hpp"
 #include "leat/log/participant.hpp"
-#include "leat/log/shared_topic.hpp"
 
 namespace leat::inline v0::detail {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "leat/base/clock.hpp"
-#include "leat/log/shared_topic.hpp"
+#include "leat/log/mapped_topic.hpp"
 #include "leat/os/event.hpp"
 #include "leat/os/fork_state.hpp"
 

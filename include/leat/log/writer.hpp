@@ -19,7 +19,7 @@
 #include "leat/log/current_segment.hpp"
 #include "leat/log/wait_end.hpp"
 #include "leat/log/wait_handle.hpp"
-#include "leat/os/death_bell.hpp"
+#include "leat/os/robust_wake.hpp"
 #include "leat/result.hpp"
 
 namespace leat::inline v0 {

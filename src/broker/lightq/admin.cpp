@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "broker/admin_password.hpp"
-#include "broker/data_role.hpp"
+#include "broker/topic_client.hpp"
 
 namespace leat::broker::lightq {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <memory>
 
-#include "broker/data_role.hpp"
 #include "broker/lightq/zmtp_stream.hpp"
+#include "broker/topic_client.hpp"
 
 namespace leat::broker::lightq {
 

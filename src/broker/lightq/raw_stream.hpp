@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "broker/data_role.hpp"
 #include "broker/lightq/raw_frame.hpp"
+#include "broker/topic_client.hpp"
 
 namespace leat::broker::lightq {
 

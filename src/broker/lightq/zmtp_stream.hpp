@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "broker/data_role.hpp"
 #include "broker/lightq/zmtp.hpp"
 #include "broker/logins.hpp"
 #include "broker/secret.hpp"
 #include "broker/stream.hpp"
+#include "broker/topic_client.hpp"
 
 namespace leat::broker::lightq {
 

@@ -1,0 +1,105 @@
+// A process's share in keeping a durable topic: a helper thread that is the keeper, or stands by.
+//
+// Every process that has the topic open has one. The thread in office copies committed records to
+// disk, and syncs them when the topic's durability or a caller requires it. The others sleep until there
+// is something to copy, then check that the keeper copies it: a keeper that died, or makes no progress for
+// 100 ms, is followed. Closing the topic drains it in the calling thread; the last process to close it also ends
+// the files and deletes the window.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "leat/log/archiver.hpp"
+#include "leat/log/group_saver.hpp"
+
+namespace leat::inline v0::detail {
+
+class Keeper {
+ public:
+  // What a keeper needs; moved into it.
+  struct Place {
+    Fd directory;       // the topic's data directory
+    LockFile attached;  // kAttachLock, shared
+    Manifest manifest;
+    std::string name;
+    Disk* disk;
+  };
+
+  // Starts the helper thread.
+  static Result<std::shared_ptr<Keeper>> start(std::shared_ptr<SharedTopic> topic, Place place);
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  // Drains the log and leaves the topic; called once, by the destructor or when the process exits.
+  // In a forked child it does nothing.
+  void close() noexcept;
+  // The same when the process exits. If it still has publishers or members, this writes what is there, and the
+  // keeper goes on until the process ends.
+  void close_at_exit() noexcept;
+
+  // For a thread that waits for a sync: does in it what the keeper's thread would do, if this process is
+  // the keeper and that thread sleeps. That saves two thread switches.
+  void sync_here() noexcept;
+
+  bool is_in_office() const noexcept {
+    return in_office_.load(std::memory_order_relaxed);  // relaxed: informational
+  }
+
+ private:
+  // How often a keeper shows that it lives while groups have to be saved, in ns.
+  static constexpr std::int64_t kShowsLife = 250'000'000;
+  // How often others look at one that only looks for acknowledgements: it wakes once a second.
+  static constexpr std::int64_t kLookAtCalmKeeper = 1'250'000'000;
+  // How long a keeper may do nothing although there is something to do, in ns.
+  static constexpr std::int64_t kStalled = 100'000'000;
+
+  Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept;
+
+  void run() noexcept;
+  void serve() noexcept;
+  void stand_by() noexcept;
+  void watch_keeper(bool is_calm) noexcept;
+  bool try_to_take(std::uint64_t seen) noexcept;
+  Result<void> save_groups(bool is_closing) noexcept;
+  bool has_unwritten() const noexcept;
+  bool is_safe() const noexcept;
+  bool has_group_news() const noexcept;
+  bool is_unsettled() const noexcept;
+  std::int64_t slow_disk_ns() const noexcept;
+  std::int64_t next_due_ns() const noexcept;
+  Result<std::uint64_t> write() noexcept;
+  void handle(Error error) noexcept;
+  void tell(DiskState state, std::int32_t reason) noexcept;
+  void drain() noexcept;
+  bool delete_window() noexcept;
+  bool has_users() const noexcept;
+  void sleep_for_news() noexcept;
+  bool is_due() noexcept;
+  void nap(std::int64_t ns) noexcept;
+  bool is_stopping() const noexcept { return load_relaxed<Why::hint>(stopping_) != 0; }
+
+  std::shared_ptr<SharedTopic> topic_;
+  Place place_;
+  // Whoever has it does the office's work. Not held while the keeper's thread sleeps.
+  std::mutex work_;
+  bool was_helped_ = false;  // by sync_here(), since the thread looked last
+  Error failed_here_;        // of sync_here(), for the thread to handle
+  Office office_;
+  GroupSaver groups_;
+  bool is_new_in_office_ = false;                         // serve() was not called since.
+  static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
+  std::int64_t own_fault_nap_ns_ = kTryAgain;
+  std::int64_t holes_due_ns_ = 0;
+  std::uint32_t stopping_ = 0;  // The thread naps on it; futex.
+  std::atomic<bool> in_office_ = false;
+  bool is_closed_ = false;
+  std::uint32_t fork_generation_ = fork_generation();
+  std::unique_ptr<std::thread> thread_;  // Kept by a forked child, which does not have it.
+};
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,411 @@
+// If these failed, a few stalled pullers would leave nothing for all others, or messages would go to two pullers or to
+// none.
+#include "broker/group_dispatcher.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "support/process.hpp"
+
+namespace leat::broker {
+namespace {
+
+using testing::TemporaryDirectory;
+
+// A connection whose kernel takes what the test says.
+class FakePuller final : public Puller {
+ public:
+  explicit FakePuller(Dealer& dealer, bool takes_all = false, bool acknowledges = false)
+      : dealer_{dealer}, takes_all_{takes_all}, acknowledges_{acknowledges} {}
+
+  void append(const Record& record) override {
+    out_ += std::string{record.text()} + "\n";
+    ++appended_records;
+  }
+  void send() override {
+    if (takes_all_) {
+      take(out_.size() - sent_);
+    } else {
+      is_waiting_ = true;
+    }
+  }
+  void take_back(std::uint64_t begin, std::uint64_t end) override {
+    out_.erase(begin - sent_before_, end - begin);
+  }
+  std::uint64_t appended() const override { return sent_before_ + out_.size(); }
+  std::uint64_t sent() const override { return sent_before_ + sent_; }
+  bool is_idle() const override { return out_.empty() && !is_waiting_; }
+  bool is_stuck() const override { return is_stuck_; }
+  bool acknowledges() const override { return acknowledges_; }
+  void cut_off() override {}
+
+  // The kernel takes so many bytes.
+  void take(std::size_t bytes) {
+    received += out_.substr(sent_, bytes);
+    sent_ += bytes;
+    if (sent_ != out_.size()) return;
+    sent_before_ += sent_;
+    out_.clear();
+    sent_ = 0;
+    is_waiting_ = is_stuck_ = false;
+    dealer_.on_sent(*this);
+  }
+  // Something that is no record.
+  void get_stuck() { is_stuck_ = true; }
+  void answer(const std::string& text) { out_ += text; }
+  std::string left() const { return out_.substr(sent_); }
+
+  std::string received;
+  int appended_records = 0;
+
+ private:
+  Dealer& dealer_;
+  std::string out_;
+  std::size_t sent_ = 0;
+  std::uint64_t sent_before_ = 0;
+  bool is_waiting_ = false;  // for the kernel
+  bool is_stuck_ = false;
+  bool takes_all_;
+  bool acknowledges_;
+};
+
+constexpr std::size_t kBound = 1 << 20;
+
+// Connections of other topics, which want memory for large records, most often all.
+class Others final : public LargeMessages::Holder, public LargeMessages::Waiter {
+ public:
+  explicit Others(LargeMessages& unsent, std::size_t bytes = kBound)
+      : unsent_{unsent}, bytes_{bytes} {
+    on_room();
+  }
+  ~Others() override {
+    unsent_.release(*this);
+    unsent_.leave(*this);
+  }
+  void on_room() override { have_it = unsent_.take(*this, *this, bytes_); }
+  std::uint64_t moved_bytes() const override { return 0; }
+  bool waits_for_client() override { return false; }
+  void cut_off() override {}
+
+  bool have_it = false;
+
+ private:
+  LargeMessages& unsent_;
+  std::size_t bytes_;
+};
+
+class DealerTest : public ::testing::Test {
+ protected:
+  void open(std::uint32_t in_flight, std::chrono::nanoseconds lease = {}) {
+    auto topic = Topic::create("work", {.directory = temp_.path()});
+    ASSERT_TRUE(topic) << describe(topic.error());
+    topic_ = std::move(*topic);
+    auto publisher = topic_->publisher();
+    ASSERT_TRUE(publisher);
+    publisher_.emplace(std::move(*publisher));
+    auto group = topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight, .lease = lease});
+    ASSERT_TRUE(group) << describe(group.error());
+    group_ = std::move(*group);
+    auto dealer = Dealer::open(
+        loop_, *topic_, *group_, unsent_,
+        [this](Error error) {
+          ++failures_;
+          failure_ = error.code;
+        },
+        [this] { ++progress_; });
+    ASSERT_TRUE(dealer) << dealer.problem().sentence;
+    dealer_ = std::move(*dealer);
+  }
+  void publish(int first, int count) {
+    for (int i = first; i < first + count; ++i)
+      ASSERT_TRUE(publisher_->publish(std::to_string(i)));
+    dealer_->look();
+    turn();
+  }
+  // A dealer that has dealt a lot lets others have their turn.
+  void turn() {
+    loop_.restart();
+    while (loop_.run_one_for(std::chrono::milliseconds{200}) != 0) {
+    }
+  }
+  template <class Condition>
+  void wait_until(const Condition& condition) {
+    for (const Deadline deadline{std::chrono::seconds{20}}; !condition();) {
+      if (deadline.passed()) FAIL() << "it did not happen";
+      loop_.restart();
+      loop_.run_one_for(std::chrono::milliseconds{50});
+    }
+  }
+  static std::map<std::string, int> lines(const std::string& text) {
+    std::map<std::string, int> found;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      ++found[text.substr(begin, end - begin)];
+      begin = end == std::string::npos ? text.size() : end + 1;
+    }
+    return found;
+  }
+
+  TemporaryDirectory temp_;
+  boost::asio::io_context loop_;
+  LargeMessages unsent_{loop_, kBound};
+  std::optional<Topic> topic_;
+  std::optional<Publisher> publisher_;
+  std::optional<Group> group_;
+  std::unique_ptr<Dealer> dealer_;
+  int failures_ = 0;
+  int progress_ = 0;
+  Errc failure_ = Errc::ok;
+};
+
+TEST_F(DealerTest, ManyStalledPullersLeaveSomeForOthers) {
+  open(1024);
+  std::vector<std::unique_ptr<FakePuller>> stalled;
+  for (int i = 0; i < 45; ++i) {
+    stalled.push_back(std::make_unique<FakePuller>(*dealer_));
+    dealer_->add(*stalled.back());
+  }
+  publish(0, 1000);
+  std::size_t held = 0;
+  for (const auto& puller : stalled) held += static_cast<std::size_t>(puller->appended_records);
+  EXPECT_LE(held, 512U);
+  FakePuller working{*dealer_, true};
+  dealer_->add(working);
+  publish(1000, 5000);
+  EXPECT_EQ(lines(working.received).size(), 6000 - held);
+  for (const auto& puller : stalled) dealer_->remove(*puller);
+  turn();
+  EXPECT_EQ(lines(working.received).size(), 6000U);
+  dealer_->remove(working);
+  EXPECT_EQ(group_->info().in_flight, 0U);
+}
+
+TEST_F(DealerTest, GroupWithALeaseGetsEveryMessageAsItIs) {
+  open(1024, std::chrono::minutes{1});
+  FakePuller one{*dealer_, true};
+  FakePuller other{*dealer_, true};
+  dealer_->add(one);
+  dealer_->add(other);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(publisher_->publish("message " + std::to_string(i)));
+  dealer_->look();
+  wait_until([&] { return lines(one.received + other.received).size() == 1000; });
+  auto found = lines(one.received + other.received);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(found["message " + std::to_string(i)], 1) << i;
+}
+
+TEST_F(DealerTest, DealsWhatTheBrokerPublishedAtOnceAndSoonWhatOthersDid) {
+  open(1024);
+  FakePuller puller{*dealer_, true};
+  dealer_->add(puller);
+  for (std::size_t i = 0; i < 300; i += 3) {
+    auto own = publisher_->publish("own");
+    ASSERT_TRUE(own);
+    dealer_->look_until(*own + 1);
+    EXPECT_EQ(lines(puller.received)["own"], static_cast<int>(i / 3 + 1));
+    // Behind what the dealer was told of; the second one while it may have its descriptor armed.
+    ASSERT_TRUE(publisher_->publish("local"));
+    if (i % 2 == 0) wait_until([&] { return lines(puller.received)["local"] == static_cast<int>(i / 3 * 2 + 1); });
+    ASSERT_TRUE(publisher_->publish("local"));
+    wait_until([&] { return lines(puller.received)["local"] == static_cast<int>(i / 3 * 2 + 2); });
+  }
+}
+
+TEST_F(DealerTest, WhatAStuckPullerDidNotSendGoesToOthersAfterAWhile) {
+  open(64);
+  FakePuller stuck{*dealer_};
+  FakePuller slow{*dealer_, false, true};
+  dealer_->add(stuck);
+  dealer_->add(slow);
+  publish(100, 8);
+  ASSERT_GT(stuck.appended_records, 1);
+  ASSERT_GT(slow.appended_records, 1);
+  stuck.take(5);  // It is in the middle of its second one.
+  // Heartbeats of ZeroMQ are answered behind the messages.
+  slow.answer("PONG");
+  stuck.get_stuck();
+  slow.get_stuck();
+  FakePuller working{*dealer_, true};
+  dealer_->add(working);
+  publish(108, 100);
+  ASSERT_LT(lines(working.received).size(), 108U);
+  wait_until([&] { return lines(working.received).size() == 106; });
+  EXPECT_EQ(slow.left(), "PONG");
+  stuck.take(stuck.left().size());
+  dealer_->remove(stuck);
+  turn();
+  auto found = lines(working.received + stuck.received);
+  for (int i = 100; i < 208; ++i) EXPECT_EQ(found[std::to_string(i)], 1) << i;
+  EXPECT_EQ(failures_, 0);
+}
+
+TEST_F(DealerTest, LocalMembersGetWhatStuckPullersCannotTake) {
+  open(1024);
+  FakePuller stuck{*dealer_};
+  dealer_->add(stuck);
+  publish(0, 500);
+  stuck.get_stuck();
+  auto local = group_->join();
+  ASSERT_TRUE(local);
+  int count = 0;
+  wait_until([&] {
+    while (auto delivery = local->receive(Deadline::immediate())) {
+      EXPECT_TRUE(local->acknowledge(*delivery));
+      ++count;
+    }
+    return count == 500;
+  });
+}
+
+TEST_F(DealerTest, TakesNoMorePullersThanCanEachHoldOne) {
+  open(8);
+  std::vector<std::unique_ptr<FakePuller>> silent;
+  while (dealer_->has_room()) {
+    silent.push_back(std::make_unique<FakePuller>(*dealer_, true, true));
+    dealer_->add(*silent.back());
+  }
+  EXPECT_EQ(silent.size(), 4U);
+  publish(0, 100);
+  EXPECT_LE(silent[0]->appended_records, 1);
+  dealer_->remove(*silent[0]);
+  FakePuller working{*dealer_, true};
+  dealer_->add(working);
+  turn();
+  EXPECT_EQ(lines(working.received).size(), 97U) << "silent ones leave something to the others";
+}
+
+// Records of durable topics are copies.
+TEST_F(DealerTest, ReceivesFewLargeRecords) {
+  open(1024);
+  FakePuller stuck{*dealer_};
+  dealer_->add(stuck);
+  const std::string large(200'000, 'x');
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(publisher_->publish(large));
+  dealer_->look();
+  turn();
+  EXPECT_LE(group_->info().in_flight, 4U);
+}
+
+TEST_F(DealerTest, WaitsForMemoryInOnePlaceWhicheverPullerIsReady) {
+  open(64);
+  FakePuller first{*dealer_};
+  dealer_->add(first);
+  publish(0, 1);
+  FakePuller second{*dealer_};
+  dealer_->add(second);
+  Others others{unsent_};
+  ASSERT_TRUE(others.have_it);
+  ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
+  dealer_->look();
+  Others late{unsent_};
+  first.take(first.left().size());
+  dealer_->on_sent(second);  // The kernel has taken a PONG.
+  unsent_.release(others);
+  wait_until([&] { return first.appended_records + second.appended_records == 2; });
+  EXPECT_FALSE(late.have_it);
+  dealer_->remove(first);
+  dealer_->remove(second);
+  wait_until([&] { return late.have_it; });
+}
+
+// Else it would be a dead letter after a few seconds, if the group has them.
+TEST_F(DealerTest, ARecordThatWaitsForMemoryIsNotDeliveredAgain) {
+  open(64);
+  FakePuller puller{*dealer_, true};
+  dealer_->add(puller);
+  Others others{unsent_};
+  ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
+  dealer_->look();
+  loop_.restart();
+  loop_.run_for(std::chrono::milliseconds{1300});
+  unsent_.release(others);
+  wait_until([&] { return puller.received.size() == 200'001; });
+  EXPECT_EQ(group_->info().redelivered, 0U);
+}
+
+TEST_F(DealerTest, LocalMembersGetWhatWaitsForMemoryWhenNoPullerIsReady) {
+  open(64);
+  FakePuller puller{*dealer_};
+  dealer_->add(puller);
+  Others others{unsent_, kBound - 100'000};
+  ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
+  dealer_->look();
+  Others late{unsent_, 100'000};
+  puller.answer("PONG");  // Stays in the socket.
+  auto local = group_->join();
+  ASSERT_TRUE(local);
+  std::size_t bytes = 0;
+  wait_until([&] {
+    auto delivery = local->receive(Deadline::immediate());
+    if (delivery) bytes = delivery->record.value.size();
+    return bytes != 0;
+  });
+  EXPECT_EQ(bytes, 200'000U);
+  // The topic is in nobody's way any more.
+  wait_until([&] { return late.have_it; });
+}
+
+TEST_F(DealerTest, AcknowledgesWhatThePullerSaysAndNoMoreThanItGot) {
+  open(64);
+  FakePuller puller{*dealer_, true, true};
+  dealer_->add(puller);
+  publish(0, 3);
+  const auto got = static_cast<std::uint64_t>(puller.appended_records);
+  ASSERT_GT(got, 0U);
+  EXPECT_FALSE(dealer_->on_done(puller, got + 1));
+  EXPECT_FALSE(dealer_->on_done(puller, 0));
+  EXPECT_TRUE(dealer_->on_done(puller, got));
+  dealer_->remove(puller);
+  FakePuller other{*dealer_, true};
+  dealer_->add(other);
+  EXPECT_EQ(lines(puller.received + other.received).size(), 3U);
+}
+
+TEST_F(DealerTest, OneThatAcknowledgesInLotsGetsMoreMeanwhile) {
+  open(1024);
+  FakePuller puller{*dealer_, true, true};
+  dealer_->add(puller);
+  publish(0, 10'000);
+  std::uint64_t done = 0;
+  while (done + 100 <= 10'000) {
+    wait_until([&] { return static_cast<std::uint64_t>(puller.appended_records) >= done + 100; });
+    ASSERT_TRUE(dealer_->on_done(puller, 100));
+    done += 100;
+  }
+  FakePuller blind{*dealer_, true, true};
+  dealer_->add(blind);
+  dealer_->remove(puller);
+  publish(0, 10'000);
+  EXPECT_LE(blind.appended_records, 512) << "one that says nothing gets no more for ever";
+}
+
+TEST_F(DealerTest, AGroupThatIsDeletedEndsIt) {
+  open(64);
+  FakePuller puller{*dealer_};
+  dealer_->add(puller);
+  publish(0, 3);
+  ASSERT_GT(puller.appended_records, 0);
+  ASSERT_TRUE(topic_->delete_group(kLightqGroup, true));
+  const int before = puller.appended_records;
+  puller.take(puller.left().size());
+  publish(3, 10);
+  EXPECT_EQ(failures_, 1);
+  EXPECT_EQ(failure_, Errc::closed);
+  EXPECT_EQ(puller.appended_records, before) << "their memory may hold other records by now";
+}
+
+TEST_F(DealerTest, SaysHowFarPullersAre) {
+  open(64);
+  EXPECT_FALSE(dealer_->has_pullers());
+  publish(0, 10);
+  EXPECT_EQ(dealer_->reached(), 0U);
+  FakePuller puller{*dealer_, true};
+  dealer_->add(puller);
+  EXPECT_TRUE(dealer_->has_pullers());
+  EXPECT_EQ(dealer_->reached(), 10U);
+  EXPECT_GT(progress_, 0);
+}
+
+}  // namespace
+}  // namespace leat::broker

@@ -1,0 +1,143 @@
+// If this failed, members that take turns in a large batch would read its frames again and again from the first
+// one: the time would grow with the square of the number of records.
+//
+// Frames that have been passed are overwritten with nonsense here, which a walk through them would report.
+#include "leat/group/record_scanner.hpp"
+
+#include "group/group_testing.hpp"
+
+namespace leat::detail {
+namespace {
+
+class BigBatch {
+ public:
+  explicit BigBatch(int records) {
+    auto publisher = must(topic_->publisher());
+    auto batch = must(publisher.batch());
+    for (int i = 0; i < records; ++i) must(batch.add(std::string(1, static_cast<char>('a' + i))));
+    must(batch.commit());
+  }
+  const TestTopic& topic() const { return topic_; }
+  std::uint64_t position() const { return topic_.shared().geometry().segment_granules; }
+  CursorValue cursor(std::uint64_t index) const {
+    return CursorValue::make(position(), 0, 0, index, 0);
+  }
+  Walker walker() const {
+    return {topic_.shared(), 0, must(topic_.shared().records_for_reading())};
+  }
+  // Makes frames before `index` invalid.
+  void scribble_before(std::uint64_t index) const {
+    std::byte* const payload =
+        reinterpret_cast<std::byte*>(
+            &reinterpret_cast<RecordHeader*>(must(topic_.shared().records_for_writing()))[0] + 1) +
+        sizeof(BatchHeader);
+    const std::uint64_t size = Geometry::round_up(sizeof(BatchFrame) + 1, kBatchAlignment);
+    for (std::uint64_t i = 0; i < index; ++i)
+      store_relaxed(reinterpret_cast<BatchFrame*>(payload + i * size)->detail, kDetailLength);
+  }
+
+ private:
+  TestTopic topic_;
+};
+
+std::string next_of(Walker& walker) {
+  WalkedRecord found;
+  if (walker.next(found) != Walk::record) return "(none)";
+  return {reinterpret_cast<const char*>(found.payload), found.detail & kDetailLength};
+}
+
+TEST(Walker, GoesOnInABatchFromWhereItIs) {
+  const BigBatch batch{10};
+  Walker walker = batch.walker();
+  ASSERT_EQ(walker.go_to(batch.cursor(2)), Walk::skipped);
+  EXPECT_EQ(next_of(walker), "c");
+  batch.scribble_before(3);
+  ASSERT_EQ(walker.go_to(batch.cursor(6)), Walk::skipped);
+  EXPECT_EQ(next_of(walker), "g");
+  EXPECT_EQ(walker.offset(), 7u);
+}
+
+// Another member has moved the cursor, but not as far as this one has walked in vain.
+TEST(Walker, GoesOnInABatchFromWhereItsLastWalkBegan) {
+  const BigBatch batch{10};
+  Walker walker = batch.walker();
+  ASSERT_EQ(walker.go_to(batch.cursor(2)), Walk::skipped);
+  for (const char* value : {"c", "d", "e", "f", "g", "h", "i", "j"})
+    EXPECT_EQ(next_of(walker), value);  // It has left the batch.
+  batch.scribble_before(2);
+  ASSERT_EQ(walker.go_to(batch.cursor(4)), Walk::skipped);
+  EXPECT_EQ(next_of(walker), "e");
+  batch.scribble_before(4);
+  ASSERT_EQ(walker.go_to(batch.cursor(5)), Walk::skipped);
+  EXPECT_EQ(next_of(walker), "f");
+}
+
+TEST(Walker, GoesBackInABatch) {
+  const BigBatch batch{10};
+  Walker walker = batch.walker();
+  for (const std::uint64_t index : {7U, 3U, 9U, 1U, 0U, 5U}) {
+    ASSERT_EQ(walker.go_to(batch.cursor(index)), Walk::skipped);
+    EXPECT_EQ(next_of(walker), std::string(1, static_cast<char>('a' + index)));
+    EXPECT_EQ(walker.go_to(batch.cursor(10)), Walk::corrupt);
+  }
+}
+
+// A failed search for a batch that is none must not leave the place in another one.
+TEST(Walker, AfterABatchThatIsNoneFindsTheRightOne) {
+  const BigBatch batch{10};
+  Walker walker = batch.walker();
+  ASSERT_EQ(walker.go_to(batch.cursor(3)), Walk::skipped);
+  const CursorValue none = CursorValue::make(batch.position() + 40, 0, 0, 5, 0);
+  EXPECT_EQ(walker.go_to(none), Walk::corrupt);
+  EXPECT_EQ(walker.go_to(none), Walk::corrupt);
+  ASSERT_EQ(walker.go_to(batch.cursor(4)), Walk::skipped);
+  EXPECT_EQ(next_of(walker), "e");
+}
+
+TEST(Walker, FindsHeldRecordsOfABatchOneAfterTheOther) {
+  const BigBatch batch{10};
+  const SharedTopic& shared = batch.topic().shared();
+  const std::byte* const records = must(batch.topic().shared().records_for_reading());
+  GroupHold hold{};
+  hold.position = batch.position();
+  FoundInBatch last;
+  const auto find = [&](std::uint32_t index) -> std::string {
+    hold.where = HoldPlace{0, 0, index}.pack();
+    const auto found = find_held(shared, records, hold, last);
+    if (!found) return "(none)";
+    return {reinterpret_cast<const char*>(found->payload), found->detail & kDetailLength};
+  };
+  EXPECT_EQ(find(6), "g");
+  EXPECT_EQ(find(2), "c");
+  batch.scribble_before(2);
+  EXPECT_EQ(find(2), "c");
+  EXPECT_EQ(find(8), "i");
+  EXPECT_EQ(find(10), "(none)");
+  EXPECT_EQ(find(1), "(none)");
+}
+
+// ---- All of it --------------------------------------------------------------------------------------
+
+TEST(MemberBatch, MembersThatTakeTurnsGetEachRecordOnce) {
+  constexpr std::uint64_t kRecords = 20'000;
+  const TestTopic topic{{.capacity_bytes = 1 << 20, .segment_bytes = 512 << 10}};
+  auto publisher = must(topic->publisher());
+  auto batch = must(publisher.batch());
+  for (std::uint64_t i = 0; i < kRecords; ++i) must(batch.add("x"));
+  must(batch.commit());
+  const Group group = group_of(*topic, {.in_flight = 1024});
+  std::vector<Member> members;
+  for (int i = 0; i < 3; ++i) members.push_back(join(group));
+  std::vector<int> times(kRecords);
+  for (std::uint64_t i = 0; i < kRecords; ++i) {
+    Member& member = members[i % 3];
+    const Delivery one = take(member);
+    ++times[one.record.offset];
+    EXPECT_EQ(one.record.text(), "x");
+    must(member.acknowledge(one));
+  }
+  EXPECT_EQ(times, std::vector<int>(kRecords, 1));
+}
+
+}  // namespace
+}  // namespace leat::detail
