@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "broker/lightq/raw_frame.hpp"
+#include "lightq/server/raw_frame.hpp"
 
 namespace leat::bench::broker {
 

@@ -1,4 +1,4 @@
-// A client with raw framing (src/broker/lightq/raw_frame.hpp), on a plain socket.
+// A client with raw framing (src/lightq/server/raw_frame.hpp), on a plain socket.
 //
 //     RawSocket producer{5504, R"({"type": "pub", "token": "…"})", 64 * 1024};
 //     producer.send(message);

@@ -11,9 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/topic/room.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "leat/topic.hpp"
-#include "room.hpp"
 #include "tool/did_you_mean.hpp"
 
 namespace leat::cli {

@@ -10,9 +10,9 @@
 #include <new>
 #include <utility>
 
-#include "broker/admin_password.hpp"
-#include "broker/lightq/admin_stream.hpp"
+#include "broker/auth/admin_password.hpp"
 #include "leat/store/data_directory.hpp"
+#include "lightq/server/admin_stream.hpp"
 
 namespace leat::broker {
 namespace {

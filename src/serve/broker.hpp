@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/config.hpp"
+#include "broker/config/config.hpp"
 #include "broker/outcome.hpp"
 
 namespace leat::broker {

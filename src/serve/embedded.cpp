@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
-#include "broker/admin_password.hpp"
-#include "broker/config_file.hpp"
+#include "broker/auth/admin_password.hpp"
+#include "broker/config/config_file.hpp"
 #include "leat/broker.hpp"
 #include "leat/os/signals.hpp"
 #include "serve/broker.hpp"

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "broker/admin_password.hpp"
-#include "broker/config_file.hpp"
+#include "broker/auth/admin_password.hpp"
+#include "broker/config/config_file.hpp"
 #include "serve/broker.hpp"
 #include "serve/log_pipe.hpp"
 #include "tool/failure.hpp"

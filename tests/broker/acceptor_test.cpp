@@ -1,5 +1,5 @@
 // If this failed, of two brokers at one Unix socket the one would delete the other's, and nobody could reach it.
-#include "broker/acceptor.hpp"
+#include "broker/net/acceptor.hpp"
 
 #include <gtest/gtest.h>
 

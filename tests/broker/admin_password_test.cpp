@@ -1,5 +1,5 @@
 // If this failed, a broker would start with a password that everybody knows, or that nobody knows.
-#include "broker/admin_password.hpp"
+#include "broker/auth/admin_password.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

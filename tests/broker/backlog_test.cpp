@@ -1,6 +1,6 @@
 // If these failed, subscribers that read nothing could fill the broker's memory, or those that read would lose messages for
 // them.
-#include "broker/backlog.hpp"
+#include "broker/delivery/backlog.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // If this failed, a broker would run with another configuration than its administrator wrote, or with passwords in
 // the clear on a network where nobody expects it.
-#include "broker/config_file.hpp"
+#include "broker/config/config_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // If this failed, strangers at the limit of connections would stall the broker, or producers that have gone keep out others.
-#include "broker/connections.hpp"
+#include "broker/net/connections.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // If these failed, a few stalled pullers would leave nothing for all others, or messages would go to two pullers or to
 // none.
-#include "broker/group_dispatcher.hpp"
+#include "broker/delivery/group_dispatcher.hpp"
 
 #include <gtest/gtest.h>
 

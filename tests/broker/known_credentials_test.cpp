@@ -1,5 +1,5 @@
 // If this failed, an old or a wrong password would let somebody in without being checked.
-#include "broker/known_credentials.hpp"
+#include "broker/auth/known_credentials.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // If these failed, producers that stop in the middle of large messages could fill the broker's memory, or those that go on would
 // be cut off for them.
-#include "broker/large_messages.hpp"
+#include "broker/net/large_messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <deque>
 #include <vector>
 
-#include "broker/connections.hpp"
+#include "broker/net/connections.hpp"
 #include "leat/deadline.hpp"
 
 namespace leat::broker {

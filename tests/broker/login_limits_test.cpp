@@ -1,5 +1,5 @@
 // If this failed, passwords could be guessed without end, or one client's mistakes would lock out another.
-#include "broker/login_limits.hpp"
+#include "broker/auth/login_limits.hpp"
 
 #include <gtest/gtest.h>
 

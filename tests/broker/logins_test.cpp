@@ -1,5 +1,5 @@
 // If these failed, passwords could be guessed at without end, or clients that reconnect together would be shut out.
-#include "broker/logins.hpp"
+#include "broker/auth/logins.hpp"
 
 #include <gtest/gtest.h>
 

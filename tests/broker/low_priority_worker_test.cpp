@@ -1,5 +1,5 @@
 // If this failed, a login on a busy machine would never be answered, or an answer would be read while it is written.
-#include "broker/low_priority_worker.hpp"
+#include "broker/loop/low_priority_worker.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // If this failed, an event loop would stop for a hash, or a flood of logins would fill the memory or hang the end.
-#include "broker/password_worker.hpp"
+#include "broker/auth/password_worker.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // If this failed, a client whose address cannot be told would count as one of this machine, which may do most.
-#include "broker/peer.hpp"
+#include "broker/net/peer.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/un.h>

@@ -1,5 +1,5 @@
 // If this failed, a client that reconnects to a port of a deleted topic would get another topic's data.
-#include "broker/ports.hpp"
+#include "broker/net/ports.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <string>
 
-#include "broker/stream.hpp"
+#include "broker/net/stream.hpp"
 
 namespace leat::broker {
 

@@ -1,5 +1,5 @@
 // If this failed, a damaged or full disk, or a crash, would end the broker, or make it forget what it had promised.
-#include "broker/store_file.hpp"
+#include "broker/store/store_file.hpp"
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -15,7 +15,7 @@
 #include <sstream>
 #include <string>
 
-#include "broker/topic_store.hpp"
+#include "broker/store/topic_store.hpp"
 #include "support/process.hpp"
 
 namespace leat::broker {

@@ -1,5 +1,5 @@
 // If these failed, what vanished clients were sent would stay with them for hours, or bytes would be sent in another order.
-#include "broker/stream.hpp"
+#include "broker/net/stream.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // If this failed, a broker that stood still (SIGSTOP, `docker pause`) would close connections for a silence that was its own.
-#include "broker/timer.hpp"
+#include "broker/loop/timer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // If this failed, a client could make its own token, or one of another topic, user or role would open a port.
-#include "broker/tokens.hpp"
+#include "broker/auth/tokens.hpp"
 
 #include <gtest/gtest.h>
 

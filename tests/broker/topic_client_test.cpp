@@ -1,5 +1,5 @@
 // If these failed, consumers that read nothing could fill the broker's memory past its bound.
-#include "broker/topic_client.hpp"
+#include "broker/topic/topic_client.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // If this failed, a restart would lose topics, ports or passwords, or old tokens would open new topics.
-#include "broker/topic_store.hpp"
+#include "broker/store/topic_store.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // If this failed, a wrong password would let somebody in, the right one would not, or the store would give it away.
-#include "broker/verifier.hpp"
+#include "broker/crypto/verifier.hpp"
 
 #include <gtest/gtest.h>
 #include <sodium.h>

@@ -4,15 +4,15 @@
 // start, and a wrong line in a file could crash it.
 //
 // The sources are included here so that the fuzzer sees which of their lines an input reaches.
-#include "../../src/broker/base64.cpp"
-#include "../../src/broker/config.cpp"
-#include "../../src/broker/config_file.cpp"
-#include "../../src/broker/control_characters.cpp"
-#include "../../src/broker/hash_memory.cpp"
-#include "../../src/broker/hmac.cpp"
-#include "../../src/broker/stored_topic.cpp"
-#include "../../src/broker/tokens.cpp"
-#include "../../src/broker/verifier.cpp"
+#include "broker/auth/tokens.cpp"
+#include "broker/config/config.cpp"
+#include "broker/config/config_file.cpp"
+#include "broker/config/control_characters.cpp"
+#include "broker/crypto/base64.cpp"
+#include "broker/crypto/hash_memory.cpp"
+#include "broker/crypto/hmac.cpp"
+#include "broker/crypto/verifier.cpp"
+#include "broker/store/stored_topic.cpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -4,13 +4,13 @@
 // no topic has.
 //
 // The sources are included here so that the fuzzer sees which of their lines an input reaches.
-#include "../../src/lightq_client/address.cpp"
-#include "../../src/lightq_client/admin.cpp"
-#include "../../src/lightq_client/connection.cpp"
-#include "../../src/lightq_client/data.cpp"
-#include "../../src/lightq_client/hello.cpp"
-#include "../../src/lightq_client/inbox.cpp"
-#include "../../src/lightq_client/problem.cpp"
+#include "lightq/client/address.cpp"
+#include "lightq/client/admin.cpp"
+#include "lightq/client/connection.cpp"
+#include "lightq/client/data.cpp"
+#include "lightq/client/hello.cpp"
+#include "lightq/client/inbox.cpp"
+#include "lightq/client/problem.cpp"
 
 #include <cstdint>
 #include <cstdio>

@@ -4,7 +4,7 @@
 //
 // The source is included here so that the fuzzer sees which of its lines an input reaches.
 #define FMT_HEADER_ONLY
-#include "../../src/broker/lightq/raw_frame.cpp"
+#include "lightq/server/raw_frame.cpp"
 
 #include <cstddef>
 #include <cstdint>

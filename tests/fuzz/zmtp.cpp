@@ -4,8 +4,8 @@
 //
 // The sources are included here so that the fuzzer sees which of their lines an input reaches.
 #define FMT_HEADER_ONLY
-#include "../../src/broker/lightq/zmtp.cpp"
-#include "../../src/broker/lightq/zmtp_frame.cpp"
+#include "lightq/server/zmtp/zmtp.cpp"
+#include "lightq/server/zmtp/zmtp_frame.cpp"
 
 #include <cstddef>
 #include <cstdint>

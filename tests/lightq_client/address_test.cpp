@@ -1,5 +1,5 @@
 // If this failed, a client would connect to somebody else than was meant, or show a password.
-#include "lightq_client/address.hpp"
+#include "lightq/client/address.hpp"
 
 #include "fake_broker.hpp"
 

@@ -1,6 +1,6 @@
 // If this failed, a client would crash, hang, or believe what it likes when a broker, or whoever is at its port, answers
 // nonsense.
-#include "lightq_client/admin.hpp"
+#include "lightq/client/admin.hpp"
 
 #include <nlohmann/json.hpp>
 

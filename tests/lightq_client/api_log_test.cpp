@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lightq_api/log.hpp"
+#include "lightq/api/log.hpp"
 #include "support/process.hpp"
 
 namespace leat::lightq_api {

@@ -1,6 +1,6 @@
 // If this failed, a client would lose messages, count some that no topic has, or read foreign memory when a broker, or
 // whoever is at its port, sends nonsense.
-#include "lightq_client/data.hpp"
+#include "lightq/client/data.hpp"
 
 #include <nlohmann/json.hpp>
 

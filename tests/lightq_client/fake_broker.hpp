@@ -15,8 +15,8 @@
 #include <string>
 #include <string_view>
 
-#include "lightq_client/data.hpp"
-#include "lightq_wire/raw_frame.hpp"
+#include "lightq/client/data.hpp"
+#include "lightq/wire/raw_frame.hpp"
 
 namespace leat::lightq {
 

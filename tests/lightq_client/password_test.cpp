@@ -1,5 +1,5 @@
 // If this failed, a client would send another password than its user wrote, or leave one where others can read it.
-#include "lightq_client/password.hpp"
+#include "lightq/client/password.hpp"
 
 #include <fcntl.h>
 

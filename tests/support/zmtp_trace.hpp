@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/lightq/zmtp.hpp"
+#include "lightq/server/zmtp/zmtp.hpp"
 
 namespace leat::broker::zmtp {
 

@@ -1,5 +1,5 @@
 // If these failed, clients with raw framing would get other messages than were sent, or could not log in.
-#include "broker/lightq/raw_frame.hpp"
+#include "lightq/server/raw_frame.hpp"
 
 #include <gtest/gtest.h>
 

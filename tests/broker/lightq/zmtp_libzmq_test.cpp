@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "broker/lightq/zmtp.hpp"
+#include "lightq/server/zmtp/zmtp.hpp"
 
 // libzmq is not built for ThreadSanitizer, which therefore sees the data but not the order of its threads.
 extern "C" const char* __tsan_default_suppressions();

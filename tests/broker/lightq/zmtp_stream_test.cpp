@@ -1,6 +1,6 @@
 // If this failed, thousands of producers that wait for a full topic would keep the CPU busy, or libzmq would take the broker for
 // dead while they wait.
-#include "broker/lightq/zmtp_stream.hpp"
+#include "lightq/server/zmtp/zmtp_stream.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // If these failed, ZeroMQ's clients could not talk to the broker, or one that breaks the protocol, by mistake or
 // on purpose, could make it read foreign memory, fill its memory, or let it in without a password.
-#include "broker/lightq/zmtp.hpp"
+#include "lightq/server/zmtp/zmtp.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // If this failed, `leat doctor` would call memory free that a container's limit does not leave, and `leat topic create`
 // would be killed without a word.
-#include "cli/cgroup.hpp"
+#include "cli/doctor/cgroup.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // If this failed, `leat sub a --json | leat pub b --json` would change records on the way, or publish what
 // nobody meant.
-#include "cli/json_record.hpp"
+#include "cli/records/json_record.hpp"
 
 #include "cli/cli.hpp"
-#include "cli/record_format.hpp"
+#include "cli/records/record_format.hpp"
 #include "testing.hpp"
 
 namespace leat::cli {

@@ -1,5 +1,5 @@
 // If this failed, people would see rates that nobody publishes with.
-#include "cli/rate_meter.hpp"
+#include "cli/live/rate_meter.hpp"
 
 #include "testing.hpp"
 

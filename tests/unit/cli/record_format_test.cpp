@@ -1,5 +1,5 @@
 // If this failed, `leat sub -f` or `--json` would not print what was published.
-#include "cli/record_format.hpp"
+#include "cli/records/record_format.hpp"
 
 #include "cli/cli.hpp"
 #include "testing.hpp"

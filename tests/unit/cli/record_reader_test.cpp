@@ -1,5 +1,5 @@
 // If this failed, `leat pub` would tear a line, hold one back, or hang at Ctrl-C.
-#include "cli/record_reader.hpp"
+#include "cli/records/record_reader.hpp"
 
 #include "testing.hpp"
 

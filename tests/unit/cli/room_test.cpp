@@ -1,5 +1,5 @@
 // If this failed, a user who lacks room in one directory would be told to look for it in another one.
-#include "cli/room.hpp"
+#include "cli/topic/room.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

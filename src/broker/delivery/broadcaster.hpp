@@ -1,0 +1,90 @@
+// Gives every record of a topic to all its listeners, encoded once for all of them.
+//
+//     auto feed = Feed::open(loop, topic, backlog, [](std::string& out, const Record& record) { … }, on_failure);
+//     (*feed)->add(listener);              // gets what is published from now on
+//     (*feed)->remove(listener);
+//
+// Belongs to the thread of its event loop.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backlog.hpp"
+#include "broker/loop/fd_watcher.hpp"
+#include "broker/loop/timer.hpp"
+#include "broker/outcome.hpp"
+#include "broker/topic/published_offset.hpp"
+#include "leat/leat.hpp"
+
+namespace leat::broker {
+
+// A connection that gets all of a topic's records. One that does not keep up drops chunks, or holds up all.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void take(const std::shared_ptr<const Chunk>& chunk) = 0;
+  // So many records were overwritten before anybody could read them.
+  virtual void lose(std::uint64_t records) = 0;
+  // Nothing more is read from the topic before it calls look_later(), so that publishers have to wait.
+  virtual bool holds_up() const = 0;
+};
+
+class Feed {
+ public:
+  using Encode = std::function<void(std::string& out, const Record& record)>;
+
+  static Outcome<std::unique_ptr<Feed>> open(boost::asio::io_context& loop, const Topic& topic,
+                                             Backlog& backlog, Encode encode,
+                                             std::function<void(Error)> on_failure);
+
+  // There are new records; sooner than the library's descriptor would say so.
+  void look() { pass_on(); }
+  // The same; all of them are the broker's own, and this is their end.
+  void look_until(std::uint64_t end) {
+    own_end_.tell(end);
+    pass_on();
+  }
+  void look_later() {
+    if (!timer_.is_running()) timer_.start(std::chrono::milliseconds{0}, [this] { pass_on(); });
+  }
+  void add(Listener& listener);
+  void remove(Listener& listener);
+
+ private:
+  Feed(boost::asio::io_context& loop, const Topic& topic, Backlog& backlog, Subscriber subscriber,
+       Encode encode, std::function<void(Error)> on_failure)
+      : topic_{topic},
+        backlog_{backlog},
+        timer_{loop},
+        own_end_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
+        subscriber_{std::move(subscriber)},
+        encode_{std::move(encode)},
+        on_failure_{std::move(on_failure)} {}
+  void pass_on();
+  // False if nothing was there.
+  bool pass_on_once();
+  // Those whose first record is the next one get it.
+  void let_in();
+  bool is_held_up() const;
+
+  const Topic& topic_;
+  Backlog& backlog_;
+  Timer timer_;
+  OwnEnd own_end_;
+  Subscriber subscriber_;
+  Encode encode_;
+  std::function<void(Error)> on_failure_;
+  std::optional<Watch> watch_;
+  std::vector<Listener*> listeners_;
+  std::deque<std::pair<std::uint64_t, Listener*>> coming_;  // Begin at this offset.
+  std::uint64_t reached_ = 0;                               // The offset behind the last record.
+  bool has_failed_ = false;
+};
+
+}  // namespace leat::broker

@@ -1,0 +1,62 @@
+// All connections of a broker: it owns them until they are closed, and there are not too many.
+//
+//     connections.start(std::make_shared<Echo>(std::move(accepted)));
+//     connections.close_all("the broker stops");
+//
+// Belongs to the thread of its event loop.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "stream.hpp"
+
+namespace leat::broker {
+
+class Connections {
+ public:
+  struct Limits {
+    std::size_t in_all;
+    std::size_t per_address;
+  };
+
+  // `unfinished`: for data connections.
+  explicit Connections(const Limits& limits, LargeMessages* unfinished = nullptr)
+      : limits_{limits}, unfinished_{unfinished} {}
+
+  // Lets a connection begin, or refuses it if there are too many. Some are only for commands.
+  enum class Kind { data, commands };
+  void start(std::shared_ptr<Stream> stream, Kind kind);
+  void close_all(const std::string& why);
+  // Calls when many have closed about now, so that their memory can go back.
+  void on_many_closed(std::function<void()> call) { on_many_closed_ = std::move(call); }
+  // About how many connections the limit of open files leaves room for, beside what the broker itself needs.
+  static std::size_t most_by_descriptors();
+  // For those that come from now on.
+  void set_limits(const Limits& limits) { limits_ = limits; }
+
+ private:
+  // Makes room by closing one whose client has gone while its topic was full, if there is one.
+  bool close_abandoned(const Origin* of_origin);
+  // At most ten times a second: it asks the kernel about each connection.
+  void look_for_abandoned();
+  void remove(Stream* stream);
+  // Whether so many descriptors are in use that only the broker itself should take more.
+  static bool is_last(const Stream& stream, Kind kind);
+  void refuse(std::shared_ptr<Stream> stream, const char* why);
+
+  Limits limits_;
+  LargeMessages* const unfinished_;
+  std::map<Stream*, std::shared_ptr<Stream>> streams_;
+  std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
+  std::map<Origin, std::size_t> by_origin_;
+  std::multimap<Origin, std::weak_ptr<Stream>> abandoned_;  // When they were looked for.
+  std::chrono::steady_clock::time_point looks_again_;
+  std::size_t most_ = 0;  // That were open at once, since memory was given back.
+  std::function<void()> on_many_closed_;
+};
+
+}  // namespace leat::broker

@@ -1,0 +1,356 @@
+#include "topic_store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "store_file.hpp"
+
+namespace leat::broker {
+namespace {
+
+constexpr const char* kSelectTopics =
+    "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
+    " pub_port, raw_port, created_at_s, pullers, slow_subscriber FROM topics ORDER BY id";
+constexpr const char* kSelectTopic =
+    "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
+    " pub_port, raw_port, created_at_s, pullers, slow_subscriber FROM topics WHERE name = ?";
+constexpr const char* kSelectRights =
+    "SELECT user, may_read, may_write, verifier, verifier_version FROM rights WHERE topic_id = ?"
+    " ORDER BY user";
+constexpr const char* kSelectAllRights =
+    "SELECT user, may_read, may_write, verifier, verifier_version, topic_id FROM rights"
+    " ORDER BY topic_id, user";
+
+// Runs a part of the store's work; what it throws becomes the result.
+template <class Work>
+auto guarded(Work&& work) -> Outcome<decltype(work())> {
+  try {
+    if constexpr (std::is_void_v<decltype(work())>) {
+      work();
+      return {};
+    } else {
+      return work();
+    }
+  } catch (const Problem& problem) {
+    return problem;
+  } catch (const std::bad_alloc&) {
+    return Problem{Errc::no_memory, "no memory for the broker's store"};
+  }
+}
+
+// A change. What finds no room on the disk is tried again at the beginning of the log, which is long enough. At some limits
+// SQLite only says that it could not write.
+template <class Work>
+auto changed(StoreFile& file, Work&& work) -> Outcome<decltype(work())> {
+  if (!file.is_in_place()) {
+    return Problem{Errc::io_error,
+                   fmt::format("the broker's store '{}' was removed or replaced: put it back, or "
+                               "start the broker anew",
+                               file.database().path())};
+  }
+  auto done = guarded(work);
+  const bool is_worth_another =
+      !done && (done.problem().code == Errc::no_space || done.problem().code == Errc::io_error);
+  if (!is_worth_another) return done;
+  if (!guarded([&] { file.begin_log(); })) return done;
+  return guarded(work);
+}
+
+Problem no_such_topic() { return {Errc::not_found, "there is no such topic"}; }
+
+// An absent verifier is the empty text.
+std::string text_of(const std::optional<Verifier>& verifier) {
+  return verifier ? print_verifier(*verifier) : std::string{};
+}
+
+std::optional<Verifier> verifier_in(const Database& database, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto verifier = parse_verifier(text);
+  if (!verifier) database.fail_as_damaged(verifier.problem().sentence);
+  return *verifier;
+}
+
+std::uint16_t port_in(const Database& database, std::int64_t number) {
+  if (number < 0 || number > UINT16_MAX) database.fail_as_damaged("a port is out of range");
+  return static_cast<std::uint16_t>(number);
+}
+
+// The file is ours, but it may be damaged in a way that SQLite cannot see: each value is checked.
+StoredTopic topic_in(const Database& database, const Statement& row) {
+  const auto type = topic_type(row.text(2));
+  const auto auth = data_auth(row.text(6));
+  const auto known_pullers = pullers(row.text(12));
+  const auto slow = slow_subscriber(row.text(13));
+  StoredTopic topic;
+  topic.id = row.number(0);
+  topic.name = row.text(1);
+  topic.user = row.text(3);
+  if (problem_of_topic_name(topic.name) || !may_be_stored_user(topic.user) || !type || !auth ||
+      !known_pullers || !slow)
+    database.fail_as_damaged(fmt::format(
+        "topic {} has a wrong name, user, type, data_auth, pullers or slow_subscriber", topic.id));
+  topic.type = *type;
+  topic.data_auth = *auth;
+  topic.pullers = *known_pullers;
+  topic.slow_subscriber = *slow;
+  topic.verifier = verifier_in(database, row.text(4));
+  topic.verifier_version = row.number(5);
+  topic.ports = {.pull = port_in(database, row.number(7)),
+                 .push = port_in(database, row.number(8)),
+                 .pub = port_in(database, row.number(9)),
+                 .raw = port_in(database, row.number(10))};
+  topic.created_at_s = row.number(11);
+  return topic;
+}
+
+Right right_in(const Database& database, const Statement& row) {
+  Right right{.user = row.text(0),
+              .may_read = row.number(1) != 0,
+              .may_write = row.number(2) != 0,
+              .verifier = verifier_in(database, row.text(3)),
+              .verifier_version = row.number(4)};
+  if (!may_be_stored_user(right.user)) database.fail_as_damaged("a user of a right is wrong");
+  return right;
+}
+
+std::vector<Right> rights_in(Database& database, std::int64_t topic_id) {
+  Statement row{database, kSelectRights};
+  row.bind(topic_id);
+  std::vector<Right> rights;
+  while (row.step()) rights.push_back(right_in(database, row));
+  return rights;
+}
+
+// Of all verifiers of the store, so that no version comes back with a name that comes back. In a transaction.
+std::int64_t next_verifier_version(Database& database) {
+  database.run(
+      "INSERT INTO facts VALUES ('last_verifier_version', 1)"
+      " ON CONFLICT (name) DO UPDATE SET value = value + 1");
+  return database.number("SELECT value FROM facts WHERE name = 'last_verifier_version'");
+}
+
+template <class Value>
+void set_fact(Database& database, std::string_view name, const Value& value) {
+  database.run(
+      "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+      name, value);
+}
+
+// Runs a statement that must change one row of a topic.
+template <class... Values>
+void change_one(Database& database, const char* sql, const Values&... values) {
+  database.run(sql, values...);
+  if (database.number("SELECT changes()") == 0) throw no_such_topic();
+}
+
+}  // namespace
+
+struct TopicStore::Parts {
+  Parts(StoreFile opened, std::string path) : file{std::move(opened)}, directory{std::move(path)} {}
+
+  StoreFile file;
+  std::string directory;
+  TokenSecret secret{};
+};
+
+TopicStore::TopicStore(std::unique_ptr<Parts> parts) : parts_{std::move(parts)} {}
+TopicStore::TopicStore(TopicStore&&) noexcept = default;
+TopicStore& TopicStore::operator=(TopicStore&&) noexcept = default;
+TopicStore::~TopicStore() = default;
+
+const std::string& TopicStore::directory() const noexcept { return parts_->directory; }
+bool TopicStore::is_in_place() const noexcept { return parts_->file.is_in_place(); }
+const TokenSecret& TopicStore::token_secret() const noexcept { return parts_->secret; }
+
+Outcome<TopicStore> TopicStore::open(const std::string& directory, std::int64_t max_pages) {
+  return guarded([&] {
+    auto parts = std::make_unique<Parts>(StoreFile::open(directory, max_pages), directory);
+    Database& database = parts->file.database();
+    const std::string secret = database.text("SELECT value FROM facts WHERE name = 'token_secret'");
+    if (secret.size() != parts->secret.size())
+      database.fail_as_damaged("the secret of its tokens is missing");
+    std::copy(secret.begin(), secret.end(), parts->secret.begin());
+    return TopicStore{std::move(parts)};
+  });
+}
+
+Outcome<std::optional<Administrator>> TopicStore::administrator() {
+  return guarded([&]() -> std::optional<Administrator> {
+    Database& database = parts_->file.database();
+    const auto verifier = verifier_in(
+        database, database.text("SELECT value FROM facts WHERE name = 'admin_verifier'"));
+    if (!verifier) return std::nullopt;
+    return Administrator{
+        *verifier,
+        database.number("SELECT value FROM facts WHERE name = 'admin_verifier_version'")};
+  });
+}
+
+Outcome<void> TopicStore::set_administrator(const Verifier& verifier) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    set_fact(database, "admin_verifier", std::string_view{print_verifier(verifier)});
+    set_fact(database, "admin_verifier_version", next_verifier_version(database));
+    transaction.commit();
+  });
+}
+
+Outcome<std::vector<StoredTopic>> TopicStore::topics() {
+  return guarded([&] {
+    Database& database = parts_->file.database();
+    std::vector<StoredTopic> topics;
+    Statement row{database, kSelectTopics};
+    while (row.step()) topics.push_back(topic_in(database, row));
+    Statement right{database, kSelectAllRights};
+    auto topic = topics.begin();  // Both are in the order of the ids.
+    while (right.step()) {
+      const std::int64_t id = right.number(5);
+      while (topic != topics.end() && topic->id < id) ++topic;
+      if (topic == topics.end() || topic->id != id)
+        database.fail_as_damaged("a right is of no topic");
+      topic->rights.push_back(right_in(database, right));
+    }
+    return topics;
+  });
+}
+
+Outcome<StoredTopic> TopicStore::topic(std::string_view name) {
+  return guarded([&] {
+    Statement row{parts_->file.database(), kSelectTopic};
+    row.bind(name);
+    if (!row.step()) throw no_such_topic();
+    StoredTopic topic = topic_in(parts_->file.database(), row);
+    topic.rights = rights_in(parts_->file.database(), topic.id);
+    return topic;
+  });
+}
+
+Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
+  return changed(parts_->file, [&] {
+    if (const auto problem = problem_of_topic_name(topic.name)) throw *problem;
+    if (const auto problem = problem_of_user(topic.user)) throw *problem;
+    Database& database = parts_->file.database();
+    parts_->file.keep_room();
+    Transaction transaction{database};
+    StoredTopic stored;
+    static_cast<NewTopic&>(stored) = topic;
+    stored.verifier_version = next_verifier_version(database);
+    database.run(
+        "INSERT INTO topics VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)"
+        " ON CONFLICT (name) DO NOTHING",
+        std::string_view{topic.name}, name_of(topic.type), std::string_view{topic.user},
+        std::string_view{text_of(topic.verifier)}, stored.verifier_version,
+        name_of(topic.data_auth), topic.created_at_s, name_of(topic.pullers),
+        name_of(topic.slow_subscriber));
+    if (database.number("SELECT changes()") == 0)
+      throw Problem{Errc::exists, "there is a topic of that name already"};
+    stored.id = database.number("SELECT last_insert_rowid()");
+    transaction.commit();
+    return stored;
+  });
+}
+
+Outcome<void> TopicStore::delete_topic(std::int64_t topic_id,
+                                       const std::function<Outcome<void>()>& before_end) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
+    change_one(database, "DELETE FROM topics WHERE id = ?", topic_id);
+    if (before_end) {
+      database.write_out();
+      if (auto done = before_end(); !done) throw done.problem();
+    }
+    transaction.commit();
+  });
+}
+
+Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const Verifier& verifier) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    const std::int64_t version = next_verifier_version(database);
+    change_one(database, "UPDATE topics SET verifier = ?, verifier_version = ? WHERE id = ?",
+               std::string_view{print_verifier(verifier)}, version, topic_id);
+    transaction.commit();
+    return version;
+  });
+}
+
+Outcome<void> TopicStore::set_pullers(std::int64_t topic_id, Pullers pullers) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    change_one(database, "UPDATE topics SET pullers = ? WHERE id = ?", name_of(pullers), topic_id);
+    transaction.commit();
+  });
+}
+
+Outcome<void> TopicStore::set_ports(std::int64_t topic_id, const TopicPorts& ports,
+                                    std::uint16_t next_port) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    change_one(database,
+               "UPDATE topics SET pull_port = ?, push_port = ?, pub_port = ?, raw_port = ?"
+               " WHERE id = ?",
+               std::int64_t{ports.pull}, std::int64_t{ports.push}, std::int64_t{ports.pub},
+               std::int64_t{ports.raw}, topic_id);
+    set_fact(database, "next_port", std::int64_t{next_port});
+    transaction.commit();
+  });
+}
+
+Outcome<std::uint16_t> TopicStore::next_port() {
+  return guarded([&] {
+    Database& database = parts_->file.database();
+    return port_in(database, database.number("SELECT value FROM facts WHERE name = 'next_port'"));
+  });
+}
+
+Outcome<std::vector<Right>> TopicStore::rights(std::int64_t topic_id) {
+  return guarded([&] { return rights_in(parts_->file.database(), topic_id); });
+}
+
+Outcome<Right> TopicStore::grant(std::int64_t topic_id, const Right& right) {
+  return changed(parts_->file, [&] {
+    if (const auto problem = problem_of_user(right.user)) throw *problem;
+    Database& database = parts_->file.database();
+    parts_->file.keep_room();
+    Transaction transaction{database};
+    // Changes nothing: it finds out whether there is such a topic.
+    change_one(database, "UPDATE topics SET id = id WHERE id = ?", topic_id);
+    Right stored = right;
+    const std::vector<Right> before = rights_in(database, topic_id);
+    const auto same = std::find_if(before.begin(), before.end(),
+                                   [&](const Right& other) { return other.user == right.user; });
+    if (!right.verifier && same != before.end()) {
+      stored.verifier = same->verifier;
+      stored.verifier_version = same->verifier_version;
+    } else {
+      stored.verifier_version = next_verifier_version(database);
+    }
+    database.run("INSERT OR REPLACE INTO rights VALUES (?, ?, ?, ?, ?, ?)", topic_id,
+                 std::string_view{right.user}, std::int64_t{right.may_read},
+                 std::int64_t{right.may_write}, std::string_view{text_of(stored.verifier)},
+                 stored.verifier_version);
+    transaction.commit();
+    return stored;
+  });
+}
+
+Outcome<void> TopicStore::revoke(std::int64_t topic_id, std::string_view user) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    database.run("DELETE FROM rights WHERE topic_id = ? AND user = ?", topic_id, user);
+    if (database.number("SELECT changes()") == 0)
+      throw Problem{Errc::not_found, "the user has no right on this topic"};
+    transaction.commit();
+  });
+}
+
+}  // namespace leat::broker

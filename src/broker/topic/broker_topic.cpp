@@ -1,0 +1,305 @@
+#include "broker_topic.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "topic_client.hpp"
+
+namespace leat::broker {
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+Problem problem_of(const std::string& what, const std::string& name, Error error) {
+  return {error.code, what + " " + name + ": " + describe(error)};
+}
+
+// The topic or its group was deleted.
+bool is_gone(Errc code) noexcept { return code == Errc::deleted || code == Errc::closed; }
+
+}  // namespace
+
+template <class Step>
+auto BrokerTopic::on_living_log(const Step& step) -> decltype(step()) {
+  auto done = step();
+  if (done || !is_gone(done.problem().code) || is_used()) return done;
+  pullers_.reset();
+  log_.reset();
+  return step();
+}
+
+TopicOptions BrokerTopic::options() const {
+  TopicOptions options{.segment_bytes = 4 * kMiB,  // So that batches of 1 MiB fit.
+                       .directory = config_.dir};
+  if (is_to_be_durable()) {
+    options.durable = Durability::os;
+    options.data_directory = config_.data_dir;
+  } else {
+    options.capacity_bytes = 8 * kMiB;
+    options.policy = Policy::grow;
+    options.max_capacity_bytes = 256 * kMiB;
+  }
+  return options;
+}
+
+Outcome<void> BrokerTopic::attach() {
+  if (is_deleted_) return Problem{Errc::not_found, "the topic was deleted"};
+  if (clients_.empty() && !idle_.is_running()) close_when_idle();
+  if (log_) return {};
+  auto opened = Topic::open(name(), Deadline::immediate(), config_.dir, {}, config_.data_dir);
+  const bool is_new = !opened && opened.error() == Errc::not_found;
+  if (is_new) opened = Topic::create(name(), options());
+  if (!opened) return problem_of("cannot open the topic", name(), opened.error());
+  log_ = std::move(*opened);
+  const TopicInfo info = log_->info();
+  is_durable_ = info.durable.has_value();
+  has_one_partition_ = info.partitions.size() == 1;
+  auto group = open_group(is_new);
+  if (!group) log_.reset();
+  return group;
+}
+
+Outcome<void> BrokerTopic::open_group(bool is_new_log) {
+  auto group = log_->find_group(kLightqGroup);
+  if (!group && group.error() == Errc::not_allowed)
+    return {};  // It overwrites: there are no groups.
+  if (!group && group.error() == Errc::not_found) {
+    if (stored_.pullers == Pullers::absent) return {};
+    // A log that is not new lacks its group if the broker died before it made one, or if somebody deleted it.
+    const bool is_awaited = is_new_log || stored_.pullers == Pullers::awaited;
+    group = log_->group(kLightqGroup, lightq_group(is_awaited ? From::beginning : From::end));
+  }
+  if (!group) return problem_of("cannot open the group of the pullers of", name(), group.error());
+  pullers_ = std::move(*group);
+  return {};
+}
+
+Outcome<void> BrokerTopic::remember(Pullers pullers) {
+  if (stored_.pullers == pullers) return {};
+  if (auto set = store_.set_pullers(stored_.id, pullers); !set) return set;
+  stored_.pullers = pullers;
+  return {};
+}
+
+Outcome<void> BrokerTopic::expect_puller() {
+  return on_living_log([this] { return find_or_make_group(); });
+}
+
+Outcome<void> BrokerTopic::expect_listener() {
+  return on_living_log([this] { return delete_unused_group(); });
+}
+
+Outcome<void> BrokerTopic::find_or_make_group() {
+  if (auto attached = attach(); !attached) return attached;
+  if (auto remembered = remember(Pullers::known); !remembered) return remembered;
+  if (pullers_) return {};
+  auto group = log_->group(kLightqGroup, lightq_group(From::end));
+  if (!group) return problem_of("cannot make the group of the pullers of", name(), group.error());
+  pullers_ = std::move(*group);
+  return {};
+}
+
+Outcome<void> BrokerTopic::delete_unused_group() {
+  if (auto attached = attach(); !attached) return attached;
+  // Not a group of which somebody has had records.
+  if (stored_.pullers == Pullers::known || is_durable_ || !pullers_ || pullers_->position() != 0)
+    return {};
+  // Before it is deleted: should the broker die in between, the next listener deletes it.
+  if (auto remembered = remember(Pullers::absent); !remembered) return remembered;
+  auto deleted = log_->delete_group(kLightqGroup);
+  if (!deleted && deleted.error() == Errc::busy)  // A local process is a member of it.
+    return remember(Pullers::known);
+  if (!deleted && deleted.error() != Errc::not_found)
+    return problem_of("cannot delete the group of the pullers of", name(), deleted.error());
+  pullers_.reset();
+  return {};
+}
+
+template <class Part, class Open>
+Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) {
+  if (part) return part.get();
+  auto opened = on_living_log(open);
+  if (!opened) {
+    const Errc code = opened.problem().code;
+    if (is_gone(code) && is_used())
+      on_failure()(Error{code});  // Clients come again, and find it made anew.
+    return opened.problem();
+  }
+  part = std::move(*opened);
+  return part.get();
+}
+
+Outcome<Intake*> BrokerTopic::intake() {
+  return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
+    if (auto attached = attach(); !attached) return attached.problem();
+    return Intake::open(loop_, *log_, on_failure(),
+                        [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
+                          on_published(begin, end, bytes);
+                        });
+  });
+}
+
+void BrokerTopic::on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
+  // What is on the medium may wait there; and offsets of one partition say nothing about another one.
+  if (!is_durable_ && has_one_partition_) pace_.add(end, bytes);
+  const bool is_only_ours = std::exchange(published_, end) == begin && has_one_partition_;
+  const auto tell = [&](auto& part) { is_only_ours ? part.look_until(end) : part.look(); };
+  if (dealer_) tell(*dealer_);
+  for (const auto& [encoding, feed] : feeds_) tell(*feed);
+}
+
+std::optional<std::uint64_t> BrokerTopic::reached() const {
+  if (!dealer_ || !dealer_->has_pullers()) return std::nullopt;
+  return dealer_->reached();
+}
+
+Outcome<Dealer*> BrokerTopic::dealer() {
+  return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
+    if (auto found = find_or_make_group(); !found) return found.problem();
+    return Dealer::open(loop_, *log_, *pullers_, unsent_, on_failure(),
+                        [this] { pace_.on_progress(); });
+  });
+}
+
+Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
+  std::unique_ptr<Feed> opened;
+  const auto found = feeds_.find(&encoding);
+  if (found != feeds_.end()) return found->second.get();
+  const auto encode = [name = name(), call = encoding.for_listener](
+                          std::string& out, const Record& record) { call(out, name, record); };
+  auto feed = open(opened, [&]() -> Outcome<std::unique_ptr<Feed>> {
+    if (auto deleted = delete_unused_group(); !deleted) return deleted.problem();
+    return Feed::open(loop_, *log_, backlog_, encode, on_failure());
+  });
+  if (feed) feeds_[&encoding] = std::move(opened);
+  return feed;
+}
+
+TopicCounts BrokerTopic::counts() {
+  TopicCounts counts;
+  if (!attach()) return counts;
+  for (std::uint32_t i = 0; i < log_->partitions(); ++i) counts.received += log_->end_offset(i);
+  if (!pullers_) return counts;
+  const GroupInfo info = pullers_->info();
+  counts.waiting = std::min(info.lag + info.in_flight, counts.received);
+  return counts;
+}
+
+// Called from inside of the objects that are then destroyed, so later.
+std::function<void(Error)> BrokerTopic::on_failure() {
+  return [this](Error error) {
+    if (std::exchange(has_failed_, true)) return;
+    const std::string why = describe(error);
+    boost::asio::post(loop_, [weak = weak_from_this(), why] {
+      if (const auto self = weak.lock()) self->fail(why);
+    });
+  };
+}
+
+void BrokerTopic::fail(const std::string& why) {
+  if (!has_failed_) return;  // It was closed meanwhile.
+  spdlog::error("topic {}: {}; its {} connections are closed", name(), why, clients_.size());
+  close_clients("the topic has failed", [](const DataRole&) { return true; });
+  close_log();
+}
+
+void BrokerTopic::close_log() {
+  idle_.stop();
+  feeds_.clear();
+  dealer_.reset();
+  intake_.reset();
+  pullers_.reset();
+  log_.reset();
+  pace_.begin_anew();
+  published_ = 0;
+  has_failed_ = false;
+}
+
+// --- Clients ------------------------------------------------------------------------------------------
+
+void BrokerTopic::add(DataRole& client) {
+  clients_.insert(&client);
+  idle_.stop();
+}
+
+void BrokerTopic::remove(DataRole& client) {
+  clients_.erase(&client);
+  if (clients_.empty()) close_when_idle();
+}
+
+void BrokerTopic::close_when_idle() {
+  idle_.start(config_.topic_idle_time, [this] {
+    if (unpublished() != 0) return close_when_idle();
+    if (log_ && !is_durable_) (void)log_->shrink();  // After a burst.
+    close_log();
+    on_idle_();
+  });
+}
+
+void BrokerTopic::close_clients(const std::string& why,
+                                const std::function<bool(const DataRole&)>& is_one) {
+  for (DataRole* const client : std::set<DataRole*>{clients_}) {
+    // Those before it may have closed it.
+    if (clients_.contains(client) && is_one(*client)) client->stream().close(why);
+  }
+}
+
+void BrokerTopic::note_replaced(std::int64_t version, const std::string& user) {
+  replaced_[version] = user;
+  std::erase_if(replaced_, [&](const auto& one) {
+    return std::none_of(clients_.begin(), clients_.end(), [&](const DataRole* client) {
+      return client->entry().version == one.first;
+    });
+  });
+}
+
+std::string BrokerTopic::user_of_replaced(std::int64_t version) const {
+  const auto found = replaced_.find(version);
+  return found == replaced_.end() ? std::string{} : found->second;
+}
+
+void BrokerTopic::take_config() {
+  for (const auto& [encoding, feed] : feeds_) feed->look_later();  // It may be held up no more.
+}
+
+Outcome<void> BrokerTopic::seek(const From& to) {
+  if (auto expected = expect_puller(); !expected) return expected;
+  auto moved = pullers_->seek(to);
+  if (!moved && moved.error() == Errc::invalid_argument)
+    return Problem{Errc::invalid_argument, has_one_partition_
+                                               ? "there is no such offset in " + name() + " yet"
+                                               : name() +
+                                                     " has several partitions: an offset does "
+                                                     "not say in which"};
+  if (!moved) return problem_of("cannot move the group of the pullers of", name(), moved.error());
+  return {};
+}
+
+void BrokerTopic::close_if_deleted() {
+  if (!log_ || !log_->is_deleted()) return;
+  has_failed_ = true;
+  fail("it was deleted");
+}
+
+Outcome<void> delete_log_of(const std::string& name, const Config& config) {
+  auto deleted = Topic::delete_topic(
+      name, {.force = true, .directory = config.dir, .data_directory = config.data_dir});
+  if (!deleted) return problem_of("cannot delete the topic", name, deleted.error());
+  return {};
+}
+
+Outcome<void> BrokerTopic::delete_log() {
+  is_deleted_ = true;  // So that nobody opens it meanwhile.
+  close_clients("the topic was deleted", [](const DataRole&) { return true; });
+  close_log();
+  auto deleted = delete_log_of(name(), config_);
+  // It may never have been used.
+  if (deleted || deleted.problem().code == Errc::not_found) return {};
+  is_deleted_ = false;
+  return deleted;
+}
+
+}  // namespace leat::broker

@@ -1,0 +1,120 @@
+#include "publish_buffer.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace leat::broker {
+namespace {
+
+// Why a durable topic takes no more: its keeper, in this process or another one, cannot write.
+std::string why_no_room(Error error) {
+  if (error.system_error == 0 || error.system_error == ENOSPC) return "the disk is full";
+  return std::string{"its files cannot be written ("} + std::strerror(error.system_error) + ')';
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
+                                              std::function<void(Error)> on_failure,
+                                              OnPublished on_published) {
+  // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
+  auto publisher =
+      topic.info().durable ? topic.publisher({.acknowledge = Stage::committed}) : topic.publisher();
+  if (!publisher)
+    return Problem{publisher.error().code,
+                   "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
+  std::unique_ptr<Intake> intake{new Intake{loop, topic.name(), std::move(*publisher),
+                                            std::move(on_failure), std::move(on_published)}};
+  auto fd = intake->publisher_.room_fd();
+  if (!fd)
+    return Problem{fd.error().code,
+                   "cannot wait for room in " + topic.name() + ": " + describe(fd.error())};
+  intake->room_.emplace(loop, *fd, [raw = intake.get()] { raw->on_room(); });
+  return intake;
+}
+
+Intake::Added Intake::add(Bytes message) {
+  if (has_failed_) return Added::failed;
+  if (message.size() > largest()) return Added::too_large;
+  const Added added = is_full_ ? Added::full : add_to_batch(message);
+  if (added == Added::full) kept_.emplace_back(message.text());
+  return added;
+}
+
+// `full`: not added.
+Intake::Added Intake::add_to_batch(Bytes message) {
+  if (!batch_.add(message)) {
+    if (const Added published = publish(); published != Added::yes) return published;
+    if (!batch_.add(message)) return Added::too_large;
+  }
+  batch_bytes_ += message.size();
+  return Added::yes;
+}
+
+Intake::Added Intake::publish() {
+  if (has_failed_) return Added::failed;
+  if (batch_.count() == 0) return Added::yes;
+  if (is_full_) return Added::full;
+  const std::uint64_t records = batch_.count();
+  auto published = batch_.commit(Deadline::immediate());
+  if (published) {
+    tries_ = 0;
+    if (disk_is_full_ && !calm_.is_running()) say_later_that_disk_has_room();
+    on_published_(*published, *published + records, std::exchange(batch_bytes_, 0));
+    return Added::yes;
+  }
+  switch (published.error().code) {
+    case Errc::no_space:  // Durable topics: until the disk has room.
+      calm_.stop();
+      if (!std::exchange(disk_is_full_, true))
+        spdlog::warn("topic {}: {}; its producers wait", name_, why_no_room(published.error()));
+      [[fallthrough]];
+    case Errc::full:
+    case Errc::timeout:
+    case Errc::would_deadlock:  // Our own subscriber reads when this thread is back in its loop.
+      is_full_ = true;
+      wait_for_room();
+      return Added::full;
+    default: return fail(published.error());
+  }
+}
+
+// At the limit, a disk may be full and not full many times a second.
+void Intake::say_later_that_disk_has_room() {
+  calm_.start(std::chrono::seconds{1}, [this] {
+    disk_is_full_ = false;
+    spdlog::info("topic {}: the disk has room again; its producers go on", name_);
+  });
+}
+
+// While there is none, the descriptor tells to look every 2 ms. That is too often for a topic that stays full.
+void Intake::wait_for_room() {
+  constexpr int kSoon = 20;
+  if (++tries_ < kSoon) return room_->arm();
+  later_.start(std::chrono::milliseconds{std::min(tries_, 200)}, [this] { room_->arm(); });
+}
+
+void Intake::on_room() {
+  is_full_ = false;
+  for (; !kept_.empty(); kept_.pop_front()) {
+    const Added added = add_to_batch(Bytes{kept_.front()});
+    if (added == Added::full || added == Added::failed) return;
+    if (added == Added::too_large)  // Cannot be: add() has looked at the size.
+      spdlog::error("a message of {} bytes is lost: no batch holds it", kept_.front().size());
+  }
+  if (publish() != Added::yes) return;
+  for (const auto& call : std::exchange(waiting_, {})) call();
+}
+
+Intake::Added Intake::fail(Error error) {
+  has_failed_ = true;
+  on_failure_(error);
+  return Added::failed;
+}
+
+}  // namespace leat::broker

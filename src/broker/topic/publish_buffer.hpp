@@ -1,0 +1,87 @@
+// What a broker's clients send to a topic: collected into batches, so that one claim is for hundreds of messages.
+//
+//     for (…) if (intake.add(message) == Intake::Added::full) break;
+//     if (intake.publish() == Intake::Added::full) intake.call_when_room([…] { connection.resume(); });
+//
+// Never waits: while the topic is full, what was added is kept. Belongs to the thread of its event loop.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/loop/fd_watcher.hpp"
+#include "broker/loop/timer.hpp"
+#include "broker/outcome.hpp"
+#include "leat/leat.hpp"
+
+namespace leat::broker {
+
+class Intake {
+ public:
+  // `full`: it is kept as well, but whoever sent it should send no more for now.
+  enum class Added { yes, full, too_large, failed };
+
+  // So many bytes of messages became visible, up to this offset.
+  // The offsets of the first record and behind the last one, and the bytes of their values.
+  using OnPublished =
+      std::function<void(std::uint64_t begin, std::uint64_t end, std::size_t bytes)>;
+
+  // `on_failure` is called once, when nothing can be published any more.
+  static Outcome<std::unique_ptr<Intake>> open(boost::asio::io_context& loop, const Topic& topic,
+                                               std::function<void(Error)> on_failure,
+                                               OnPublished on_published);
+
+  Added add(Bytes message);
+  // Makes what was added visible.
+  Added publish();
+  // Whoever begins to send should wait first.
+  bool is_full() const noexcept { return is_full_; }
+  // After `full`: calls when it may have changed. Once.
+  void call_when_room(std::function<void()> call) { waiting_.push_back(std::move(call)); }
+
+  // The largest message that a batch can hold.
+  std::size_t largest() const noexcept { return publisher_.max_record_size() - kBatchOverhead; }
+  // Messages that were added and are not visible.
+  std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
+
+ private:
+  Intake(boost::asio::io_context& loop, std::string name, Publisher publisher,
+         std::function<void(Error)> on_failure, OnPublished on_published)
+      : name_{std::move(name)},
+        later_{loop},
+        calm_{loop},
+        publisher_{std::move(publisher)},
+        batch_{std::move(*publisher_.batch())},
+        on_failure_{std::move(on_failure)},
+        on_published_{std::move(on_published)} {}
+  static constexpr std::size_t kBatchOverhead = 32;  // At most, of a batch with one record.
+
+  Added add_to_batch(Bytes message);
+  void wait_for_room();
+  void on_room();
+  void say_later_that_disk_has_room();
+  Added fail(Error error);
+
+  const std::string name_;  // Of the topic.
+  Timer later_;
+  Timer calm_;
+  Publisher publisher_;
+  Batch batch_;
+  std::function<void(Error)> on_failure_;
+  OnPublished on_published_;
+  std::optional<Watch> room_;
+  std::size_t batch_bytes_ = 0;   // in batch_
+  std::deque<std::string> kept_;  // Came while the batch and the topic were full.
+  std::vector<std::function<void()>> waiting_;
+  bool is_full_ = false;
+  int tries_ = 0;              // in a row, that found no room
+  bool disk_is_full_ = false;  // The log has said so.
+  bool has_failed_ = false;
+};
+
+}  // namespace leat::broker

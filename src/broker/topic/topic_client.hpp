@@ -1,0 +1,182 @@
+// What a connection does with its topic once it is let in: it produces, pulls or listens. Knows no framing: how records are
+// written is an Encoding.
+//
+//     ProducerRole role{stream, topic};
+//     if (auto opened = role.open({user, version}); !opened) return refuse(opened.problem());
+//     if (!role.begin()) return kPause;
+//     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
+//     role.leave();                                       // at the latest when the stream is closed
+//
+// A role belongs to its stream.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "broker/net/stream.hpp"
+#include "broker_topic.hpp"
+
+namespace leat::broker {
+
+// By what a client was let in.
+struct Entry {
+  std::string user = {};     // Empty: the topic is open, or has no user.
+  std::int64_t version = 0;  // Of the password that opened it; 0: the topic is open.
+};
+
+// For stats.
+struct ClientStats {
+  std::string address;
+  std::string_view role;  // LightQ's word
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;  // of them
+  double rate = 0;         // messages per second, since the last look that was a second ago or more
+  std::uint64_t lag = 0;   // messages that are under way between it and the topic
+  std::uint64_t lost = 0;  // messages that it was too slow for
+  bool is_slow = false;
+};
+
+class DataRole {
+ public:
+  virtual ~DataRole() = default;
+  DataRole(const DataRole&) = delete;
+  DataRole& operator=(const DataRole&) = delete;
+
+  // Opens what it needs of the topic. Nothing is sent yet.
+  Outcome<void> open(Entry entry);
+  // False: as on_message().
+  virtual bool begin() { return true; }
+  void leave();
+
+  // What the client sent. False: take no more before the stream is resumed.
+  virtual bool on_message(Bytes message) {
+    (void)message;
+    return true;
+  }
+  // There is no whole message any more. False: as on_message().
+  virtual bool on_idle() { return true; }
+  // As Stream::on_sent().
+  virtual void on_sent() {}
+
+  Stream& stream() const noexcept { return stream_; }
+  const Entry& entry() const noexcept { return entry_; }
+  virtual Access access() const noexcept { return Access::read; }
+  ClientStats stats();
+
+ protected:
+  DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
+      : stream_{stream}, topic_{topic}, count_{count} {}
+  virtual Outcome<void> on_open() = 0;
+  virtual void on_leave() = 0;
+  // Adds what only this role knows.
+  virtual void add_stats(ClientStats& stats) const = 0;
+  void count(std::uint64_t messages, std::size_t bytes);
+  // Whether it is one of the publishers or subscribers that the topic counts; at first not.
+  void be_counted(bool is_one);
+
+  Stream& stream_;
+  BrokerTopic& topic_;
+
+ private:
+  std::uint64_t& count_;  // Of the topic's clients.
+  Entry entry_;
+  std::uint64_t messages_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
+  std::uint64_t messages_then_ = 0;
+  bool is_open_ = false;
+  bool is_counted_ = false;
+};
+
+class ProducerRole final : public DataRole {
+ public:
+  // Called when more of this client's messages are visible, with how many are in all.
+  using OnPublished = std::function<void(std::uint64_t)>;
+
+  ProducerRole(Stream& stream, BrokerTopic& topic, OnPublished on_published = {})
+      : DataRole{stream, topic, topic.publishers}, on_published_{std::move(on_published)} {}
+  bool begin() override;
+  bool on_message(Bytes message) override;
+  bool on_idle() override;
+  Access access() const noexcept override { return Access::write; }
+
+ private:
+  void add_stats(ClientStats& stats) const override;
+  Outcome<void> on_open() override;
+  void on_leave() override { intake_ = nullptr; }
+  // For a wait to end with.
+  std::function<void()> go_on();
+
+  OnPublished on_published_;
+  Intake* intake_ = nullptr;
+  std::uint64_t added_ = 0;
+  std::uint64_t published_ = 0;
+};
+
+class PullerRole final : public DataRole, public Puller {
+ public:
+  // `acknowledges`: the client tells what it has done with the messages; else it is enough that the kernel took them.
+  PullerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding, bool acknowledges)
+      : DataRole{stream, topic, topic.subscribers},
+        encoding_{encoding},
+        acknowledges_{acknowledges} {}
+  bool begin() override;
+  void on_sent() override;
+  // The client is done with so many messages, counted from the first one. False: with more than the kernel took.
+  bool on_done(std::uint64_t count);
+
+ private:
+  Outcome<void> on_open() override;
+  void on_leave() override;
+  void add_stats(ClientStats& stats) const override;
+  void append(const Record& record) override;
+  void send() override { stream_.flush(); }
+  void take_back(std::uint64_t begin, std::uint64_t end) override { stream_.cut(begin, end); }
+  std::uint64_t appended() const override { return stream_.ended_at(); }
+  std::uint64_t sent() const override { return stream_.sent_bytes(); }
+  bool is_idle() const override { return stream_.is_idle(); }
+  bool is_stuck() const override { return stream_.is_stuck(); }
+  bool acknowledges() const override { return acknowledges_; }
+  void cut_off() override;
+
+  const Encoding& encoding_;
+  bool acknowledges_;
+  std::uint64_t done_ = 0;
+  Dealer* dealer_ = nullptr;
+};
+
+class ListenerRole final : public DataRole, public Listener, private Backlogged {
+ public:
+  ListenerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
+      : DataRole{stream, topic, topic.subscribers}, encoding_{encoding} {}
+  void on_sent() override { send_next(); }
+  // Whether it wants messages; at first not. The topic counts it from then on until it leaves, as LightQ does: who
+  // waits for subscribers reaches all it has counted.
+  void listen(bool wants);
+
+ private:
+  Outcome<void> on_open() override;
+  void on_leave() override;
+  void add_stats(ClientStats& stats) const override;
+  void take(const std::shared_ptr<const Chunk>& chunk) override;
+  void lose(std::uint64_t records) override { lost_ += records; }
+  bool holds_up() const override;
+  std::uint64_t oldest() const override;
+  std::size_t give_up() override;
+  bool waits() const noexcept { return topic_.slow_subscriber() == SlowSubscriber::wait; }
+  void send_next();
+  void drop_waiting();
+
+  const Encoding& encoding_;
+  Feed* feed_ = nullptr;
+  std::shared_ptr<const Chunk> sending_;  // The connection has it; perhaps the kernel took it all.
+  std::deque<std::shared_ptr<const Chunk>> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t waiting_records_ = 0;
+  std::uint64_t lost_ = 0;  // Messages that it was too slow for.
+  bool is_sending_ = false;
+};
+
+}  // namespace leat::broker

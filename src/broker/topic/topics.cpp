@@ -1,0 +1,153 @@
+#include "topics.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "leat/log/directory.hpp"
+#include "leat/store/data_directory.hpp"
+
+namespace leat::broker {
+
+Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store)
+    : loop_{loop},
+      config_{config},
+      store_{store},
+      ports_{config.data_ports().first, config.data_ports().last},
+      trim_{loop},
+      unsent_{loop, LargeMessages::kMost / 2} {}
+
+std::string Topics::directory() const { return leat::detail::directory_path(config_.dir); }
+
+std::string Topics::data_directory() const {
+  return leat::detail::data_directory_path(config_.data_dir);
+}
+
+void Topics::take_config() {
+  for (const auto& [name, topic] : topics_) topic->take_config();
+}
+
+Outcome<void> Topics::load() {
+  auto next = store_.next_port();
+  if (!next) return next.problem();
+  const PortRange range = config_.data_ports();
+  ports_ = Ports{range.first, range.last, *next};
+  auto stored = store_.topics();
+  if (!stored) return stored.problem();
+  for (StoredTopic& topic : *stored) insert(std::move(topic));
+  return {};
+}
+
+const TopicPtr& Topics::insert(StoredTopic stored) {
+  for (const std::uint16_t port : stored.ports.all()) {
+    if (port != 0) ports_.take(port);
+  }
+  const std::string name = stored.name;
+  return topics_[name] =
+             std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, unsent_,
+                                           std::move(stored), [this] { give_memory_back_soon(); });
+}
+
+void Topics::give_memory_back_soon() {
+  if (!trim_.is_running()) trim_.start(std::chrono::seconds{1}, [] { ::malloc_trim(0); });
+}
+
+TopicPtr Topics::find(std::string_view name) const {
+  const auto found = topics_.find(name);
+  return found == topics_.end() ? nullptr : found->second;
+}
+
+Outcome<TopicPtr> Topics::add(const NewTopic& topic) {
+  if (topics_.size() >= config_.max_topics)
+    return Problem{Errc::too_many,
+                   fmt::format("there are {} topics already, the limit", topics_.size())};
+  auto stored = store_.add(topic);
+  if (!stored) return stored.problem();
+  return insert(std::move(*stored));
+}
+
+Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
+  if (auto topic = find(name)) return topic;
+  if (problem_of_topic_name(name)) return Problem{Errc::not_found, "there is no such topic"};
+  auto log = Topic::open(name, Deadline::immediate(), config_.dir, {}, config_.data_dir);
+  if (!log) return Problem{log.error().code, describe(log.error())};
+  // Its publishers do not wait for pullers who have never been there.
+  return add({.name = name,
+              .type = log->info().durable ? TopicType::file : TopicType::queue,
+              .created_at_s = std::time(nullptr),
+              .pullers = Pullers::absent});
+}
+
+// The log goes when the store is sure that it can change, and before it has: if the broker dies in between, the topic is there,
+// and empty.
+Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
+  auto removed = store_.delete_topic(topic->stored().id, [&] { return topic->delete_log(); });
+  if (!removed) {
+    if (topic->is_deleted()) insert(topic->stored());
+    return removed;
+  }
+  for (const std::uint16_t port : topic->stored().ports.all()) ports_.give_back(port);
+  topics_.erase(topic->name());
+  return {};
+}
+
+Outcome<void> Topics::delete_local(const std::string& name) {
+  const Problem unknown{Errc::not_found, "topic not found"};
+  if (problem_of_topic_name(name)) return unknown;
+  auto deleted = delete_log_of(name, config_);
+  return !deleted && deleted.problem().code == Errc::not_found ? unknown : deleted;
+}
+
+std::vector<std::string> Topics::local_names() const {
+  auto names = Topic::list(config_.dir, config_.data_dir);
+  if (!names) return {};
+  std::erase_if(*names, [this](const std::string& name) { return topics_.contains(name); });
+  std::sort(names->begin(), names->end());
+  return *names;
+}
+
+Outcome<std::uint16_t> Topics::give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
+                                         const std::function<bool(std::uint16_t)>& is_usable) {
+  const auto port = ports_.next(is_usable);
+  if (!port) return Problem{Errc::no_space, "no free port in " + ports_.range()};
+  TopicPorts all = topic.stored().ports;
+  all.*which = *port;
+  if (auto set = store_.set_ports(topic.stored().id, all, ports_.position()); !set) {
+    ports_.give_back(*port);
+    return set.problem();
+  }
+  topic.set_ports(all);
+  return *port;
+}
+
+Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,
+                                   const Verifier& verifier) {
+  const StoredTopic& stored = topic.stored();
+  if (user != stored.user) {
+    const auto right = credential_of(stored, user);
+    if (!right) return Problem{Errc::not_found, "the user has no right on this topic"};
+    return grant(topic, {user, right->may_read, right->may_write, verifier});
+  }
+  auto version = store_.change_password(stored.id, verifier);
+  if (!version) return version.problem();
+  topic.set_verifier(verifier, *version);
+  return {};
+}
+
+Outcome<void> Topics::grant(BrokerTopic& topic, const Right& right) {
+  auto granted = store_.grant(topic.stored().id, right);
+  if (!granted) return granted.problem();
+  topic.set_right(*granted);
+  return {};
+}
+
+Outcome<void> Topics::revoke(BrokerTopic& topic, const std::string& user) {
+  auto revoked = store_.revoke(topic.stored().id, user);
+  if (!revoked && revoked.problem().code == Errc::not_found) return revoked;
+  topic.drop_right(user);
+  return revoked;
+}
+
+}  // namespace leat::broker

@@ -1,0 +1,84 @@
+// All topics of a broker, and the ports that they have.
+//
+//     Topics topics{loop, config, store};
+//     if (auto loaded = topics.load(); !loaded) return loaded;
+//     TopicPtr topic = topics.find("news");                              // null: there is none
+//     auto added = topics.add({.name = "news", .user = "alice", .verifier = *verifier});
+//     auto port = topics.give_port(**added, &TopicPorts::push, [](std::uint16_t port) { return can_bind(port); });
+//
+// What changes is stored before a call returns. Belongs to the thread of its event loop.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/config/config.hpp"
+#include "broker/net/ports.hpp"
+#include "broker/store/topic_store.hpp"
+#include "broker_topic.hpp"
+
+namespace leat::broker {
+
+class Topics {
+ public:
+  Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store);
+
+  // Where the topics are, with the defaults put in.
+  std::string directory() const;
+  std::string data_directory() const;
+  // The configuration has changed.
+  void take_config();
+  // Reads what is stored.
+  Outcome<void> load();
+  TopicPtr find(std::string_view name) const;
+  //   exists, invalid_argument, too_many
+  Outcome<TopicPtr> add(const NewTopic& topic);
+  // The topic of that name; one that local processes made becomes one of the broker, for the administrator only.
+  //   not_found, and as add()
+  Outcome<TopicPtr> find_or_adopt(const std::string& name);
+  // With its log. Nobody may have its ports open.
+  Outcome<void> delete_topic(const TopicPtr& topic);
+  // A topic of local processes, which the broker does not have.
+  //   not_found   the sentence is "topic not found"
+  Outcome<void> delete_local(const std::string& name);
+  // The names of topics that local processes made and that the broker does not have.
+  std::vector<std::string> local_names() const;
+  // For a topic that has none yet: the next free port that `is_usable`, which opens it.
+  //   no_space   none is free
+  Outcome<std::uint16_t> give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
+                                   const std::function<bool(std::uint16_t)>& is_usable);
+
+  // Of the topic's user, or of somebody with a right. Tokens and passwords of before end; connections stay.
+  //   not_found   the user has no right any more
+  Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);
+  // As the store's.
+  Outcome<void> grant(BrokerTopic& topic, const Right& right);
+  // As the store's. Also if it could not be stored, the user has no right any more, until the next start.
+  Outcome<void> revoke(BrokerTopic& topic, const std::string& user);
+
+  // What connections and topics had is free in the C library's heap, which keeps it: gives it back, once for all that were
+  // closed about now.
+  void give_memory_back_soon();
+
+  template <class Call>
+  void for_each(const Call& call) const {
+    for (const auto& [name, topic] : topics_) call(topic);
+  }
+
+ private:
+  const TopicPtr& insert(StoredTopic stored);
+
+  boost::asio::io_context& loop_;
+  const Config& config_;
+  TopicStore& store_;
+  Ports ports_;
+  Timer trim_;
+  Backlog backlog_;
+  LargeMessages unsent_;  // The dealer of a durable topic has a copy of each.
+  std::map<std::string, TopicPtr, std::less<>> topics_;
+};
+
+}  // namespace leat::broker

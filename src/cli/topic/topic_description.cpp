@@ -1,0 +1,135 @@
+#include "topic_description.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "cli/cli.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/log/durable_topic.hpp"
+#include "leat/store/saved_groups.hpp"
+
+namespace leat::cli {
+
+namespace {
+
+// What is saved of a closed durable topic's groups; without those of which nothing can be read.
+std::vector<GroupInfo> saved_groups_of(const TopicInfo& info) {
+  std::vector<GroupInfo> groups;
+  auto directory = detail::open_directory_path(info.durable->directory, false, false);
+  if (!directory) return groups;
+  detail::Disk& disk = detail::Disk::system();
+  auto manifest = detail::load_manifest(disk, directory->get());
+  if (!manifest || manifest->topic.partition_count != info.partitions.size()) return groups;
+  auto stored = detail::load_groups(disk, directory->get(), manifest->topic);
+  if (!stored) return groups;
+  for (detail::StoredGroup& one : *stored) {
+    if (!one.saved) continue;
+    GroupInfo& group = groups.emplace_back();
+    group.name = std::move(one.saved->name);
+    group.in_flight = one.saved->holds.size();
+    for (std::size_t i = 0; i < info.partitions.size(); ++i) {
+      const std::uint64_t end = info.partitions[i].end;
+      group.offsets.push_back(std::min(one.saved->offsets[i], end));
+      group.lag += info.partitions[i].count_from(group.offsets.back());
+    }
+  }
+  std::ranges::sort(groups, {}, &GroupInfo::name);
+  return groups;
+}
+
+}  // namespace
+
+Result<TopicFacts> look_at_topic(const std::string& name) {
+  auto directory = detail::open_directory({}, false);
+  const bool has_window = directory && detail::has_name(directory->get(), name.c_str());
+  if (!has_window && detail::has_store({}, name)) {
+    auto closed = detail::info_of_closed({}, name);
+    if (closed) {
+      const std::uint64_t most = closed->segment_bytes / 2 - detail::kRecordHeaderSize;
+      const std::int64_t created_ms = closed->durable->created_ms;
+      std::vector<GroupInfo> groups = saved_groups_of(*closed);
+      return TopicFacts{.name = name,
+                        .info = std::move(*closed),
+                        .groups = std::move(groups),
+                        .max_record_bytes = most,
+                        .created_ms = created_ms};
+    }
+    if (closed.error() != Errc::not_found) return closed.error();
+  }
+  auto topic = Topic::open(name);
+  if (!topic) return topic.error();
+  return facts_of(*topic);
+}
+
+std::vector<TopicFacts> look_at_topics() {
+  const std::string directory = usable_directory(Missing::fails_if_named);
+  check_named_data_directory();
+  auto names = Topic::list();
+  if (!names) throw system_failure("cannot list " + directory, names.error().system_error);
+  std::sort(names->begin(), names->end());
+  std::vector<TopicFacts> all;
+  for (const std::string& name : *names) {
+    auto facts = look_at_topic(name);
+    if (facts)
+      all.push_back(std::move(*facts));
+    else if (facts.error().code != Errc::not_found)  // Deleted since.
+      all.push_back({.name = name, .error = facts.error()});
+  }
+  return all;
+}
+
+std::vector<TopicRates> look_at_rates(RateMeter& meter) {
+  std::vector<TopicRates> all;
+  meter.look(std::chrono::steady_clock::now());
+  for (TopicFacts& facts : look_at_topics()) {
+    TopicRates& one = all.emplace_back(TopicRates{std::move(facts)});
+    const TopicFacts& topic = one.facts;
+    if (topic.error.code != Errc::ok) continue;
+    one.records_per_second = meter.rise(topic.name, total_published(topic.info));
+    for (const GroupInfo& group : topic.groups) {
+      const std::uint64_t claimed =
+          std::accumulate(group.offsets.begin(), group.offsets.end(), std::uint64_t{0});
+      // No topic's name has a slash.
+      one.groups_per_second.push_back(meter.rise(topic.name + "/" + group.name, claimed));
+    }
+  }
+  return all;
+}
+
+std::string what_is_kept(const DurableInfo& durable) {
+  std::string text;
+  if (durable.retention_bytes != 0)
+    text = fmt::format("what fits in {} a partition", size_text(durable.retention_bytes));
+  if (durable.retention.count() != 0)
+    text += fmt::format("{}what is not older than {}", text.empty() ? "" : " and ",
+                        duration_text(durable.retention));
+  return text.empty() ? "everything" : text;
+}
+
+std::string age_text(std::optional<std::int64_t> created_ms) {
+  if (!created_ms) return "-";
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::int64_t seconds =
+      std::max<std::int64_t>(
+          0, std::chrono::ceil<std::chrono::milliseconds>(now).count() - *created_ms) /
+      1000;
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 2 * 3600) return fmt::format("{}m", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{}h", seconds / 3600);
+  return fmt::format("{}d", seconds / 86'400);
+}
+
+std::string rate_text(std::optional<double> per_second) {
+  constexpr double kExact = 10;  // Below, tenths matter.
+  if (!per_second) return "-";
+  if (*per_second > 0 && *per_second < kExact) return fmt::format("{:.1f}/s", *per_second);
+  return number_text(static_cast<std::uint64_t>(std::llround(*per_second))) + "/s";
+}
+
+}  // namespace leat::cli

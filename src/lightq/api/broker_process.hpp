@@ -1,0 +1,58 @@
+// A broker as a child process: `leat-serve`.
+//
+//     BrokerProcess broker{{.admin_password = "…", .bind_ip = "*", .port = 5500}};    // it is ready now
+//     broker.wait();                                                                  // until it ends
+//
+// It gets SIGTERM when this process ends, however that happens. The kernel sends that when the *thread* ends that started
+// the child, so a thread of its own starts it and stays until it has ended. Any thread may call the members.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/os/fd.hpp"
+#include "lightq/client/address.hpp"
+
+namespace leat::lightq_api {
+
+struct BrokerOptions {
+  std::string admin_password;
+  std::string bind_ip = "*";  // "*": the loopback addresses.
+  unsigned port = lightq::kAdminPort;
+};
+
+class BrokerProcess {
+ public:
+  // Starts it, and waits until clients can connect.
+  //   throws lightq::Problem: there is no leat-serve, it ended, or it is not ready in 20 s
+  explicit BrokerProcess(const BrokerOptions& options);
+  // Ends it with SIGTERM, or with SIGKILL after 10 s.
+  ~BrokerProcess();
+  BrokerProcess(const BrokerProcess&) = delete;
+  BrokerProcess& operator=(const BrokerProcess&) = delete;
+
+  // Waits until it ends; whether its exit code was 0.
+  bool wait();
+  bool is_running();
+
+ private:
+  void run(const std::string& executable, const std::vector<std::string>& arguments,
+           int password, detail::Fd told) noexcept;
+  void wait_until_it_says_so(int ready);
+  void end() noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Protected by mutex_.
+  ::pid_t pid_ = 0;  // 0: not started. Its number is not reused before has_ended_ is set.
+  bool has_ended_ = false;
+  int status_ = 0;  // As waitpid() tells it.
+  std::thread thread_;
+};
+
+}  // namespace leat::lightq_api

@@ -1,0 +1,112 @@
+// LightQ's admin protocol: a JSON object asks, a JSON object answers.
+//
+//     Admin admin{config, topics, ports, logins, tokens, store};
+//     admin.handle(request, client, [](std::string reply) { … });
+//
+// LightQ's commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks
+// the administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong
+// password. Ours, by somebody who may use the topic: leave, change_password, seek; by the administrator: list_topics,
+// delete_topic, grant, revoke, change_password.
+// Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data_ports.hpp"
+
+namespace leat::broker::lightq {
+
+// One admin connection.
+struct AdminClient {
+  Peer peer;
+  bool is_open = true;
+  bool was_wrong = false;               // Has sent a wrong password.
+  std::function<bool()> is_there = {};  // The client waits for an answer.
+  // With the version of the password then; and whether it asked for a token, which is said in a hello.
+  std::map<std::pair<TopicPtr, std::int64_t>, bool> joined;
+
+  // Has joined: may come to the topic's data ports as long as it is open.
+  void join(const TopicPtr& topic, std::int64_t version, bool greets);
+  void leave(const TopicPtr& topic, std::int64_t version);
+  void close();
+  Logins::Asker asker() const { return {Origin{peer}, !was_wrong, is_there}; }
+};
+
+// What every refusal looks like.
+std::string error_reply(const std::string& command, const std::string& description);
+
+class Admin {
+ public:
+  using Reply = std::function<void(std::string)>;
+  using Client = std::shared_ptr<AdminClient>;
+
+  Admin(const Config& config, Topics& topics, DataPorts& ports, Logins& logins,
+        const Tokens& tokens, TopicStore& store)
+      : config_{config},
+        topics_{topics},
+        ports_{ports},
+        logins_{logins},
+        tokens_{tokens},
+        store_{store} {}
+
+  // Answers once. `request` may contain passwords; it is wiped.
+  void handle(std::string& request, const Client& client, const Reply& reply);
+
+ private:
+  struct Request;
+  using Shared = std::shared_ptr<Request>;
+  static std::string ok_reply(const Request& request);
+  // The user of a topic, or the administrator.
+  static Logins::Maker maker_of(const Request& request, const AdminClient& client);
+
+  void create_topic(const Shared& request, const Client& client, const Reply& reply);
+  void store_topic(const Shared& request, const Client& client, const Reply& reply);
+  void join(const Shared& request, const Client& client, const Reply& reply);
+  void stats(const Shared& request, const Client& client, const Reply& reply);
+  void leave(const Shared& request, const Client& client, const Reply& reply);
+  void change_password(const Shared& request, const Client& client, const Reply& reply);
+  // `is_still`: asked again when the password is hashed.
+  void set_password(const TopicPtr& topic, const std::string& user, const Shared& request,
+                    const Client& client, const Reply& reply,
+                    const std::function<bool()>& is_still);
+  void seek(const Shared& request, const Client& client, const Reply& reply);
+  void list_topics(const Shared& request, const Client& client, const Reply& reply);
+  void delete_topic(const Shared& request, const Client& client, const Reply& reply);
+  void grant(const Shared& request, const Client& client, const Reply& reply);
+  // Without a verifier, the user keeps the password.
+  void store_right(const Shared& request, const Reply& reply,
+                   const std::optional<Verifier>& verifier);
+  void revoke(const Shared& request, const Client& client, const Reply& reply);
+  // Closes the connections that a user's right had opened, as far as it does not any more.
+  void close_refused(BrokerTopic& topic, const Credential& before, const std::string& user);
+  // The connections of a topic, as JSON: a list that takes long is made once a second.
+  std::string connections_of(const BrokerTopic& topic);
+  // Calls `go_on` if the client is the administrator; else it answers.
+  void with_administrator(const Shared& request, const Client& client, const Reply& reply,
+                          std::function<void()> go_on);
+  // Calls `go_on` if the client may use the topic, with what it may; else it answers.
+  void with_topic(const Shared& request, const Client& client, const Reply& reply,
+                  std::function<void(const TopicPtr&, const Credential&)> go_on);
+  Outcome<std::string> bind_uri(const TopicPtr& topic, const Request& request, AdminClient& client);
+  std::string host_for(const boost::asio::ip::address& own) const;
+  Outcome<std::uint16_t> open_ports(const TopicPtr& topic, const Request& request);
+
+  const Config& config_;
+  Topics& topics_;
+  DataPorts& ports_;
+  Logins& logins_;
+  const Tokens& tokens_;
+  TopicStore& store_;
+  struct Listed {
+    std::chrono::steady_clock::time_point at;
+    std::string connections;
+  };
+  std::map<std::int64_t, Listed> listed_;  // By the topic's id.
+};
+
+}  // namespace leat::broker::lightq

@@ -1,0 +1,86 @@
+#include "data_streams.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <map>
+
+namespace leat::broker::lightq {
+namespace {
+
+constexpr Encoding kZmtp{
+    .for_puller = [](std::string& out,
+                     const Record& record) { zmtp::append_frame(out, record.value, 0); },
+    .for_listener =
+        [](std::string& out, const std::string& topic, const Record& record) {
+          zmtp::append_message(out, Bytes{topic}, record.value);
+        }};
+
+class DataStream final : public ZmtpStream {
+ public:
+  DataStream(Accepted accepted, const zmtp::Rules& rules, const TopicPtr& shared, const Gate& gate)
+      : ZmtpStream{std::move(accepted), rules, gate}, topic_{shared} {
+    BrokerTopic& topic = *topic_;
+    switch (rules.role) {
+      case zmtp::Role::pull: role_ = std::make_unique<ProducerRole>(*this, topic); break;
+      case zmtp::Role::push:
+        role_ = std::make_unique<PullerRole>(*this, topic, kZmtp, false);
+        break;
+      default:
+        auto listener = std::make_unique<ListenerRole>(*this, topic, kZmtp);
+        listener_ = listener.get();
+        role_ = std::move(listener);
+    }
+  }
+
+  void begin() override {
+    ZmtpStream::begin();
+    greet();
+    flush();
+  }
+
+ private:
+  bool on_ready() override {
+    auto opened = role_->open({user(), version()});
+    if (opened) return role_->begin();
+    close_later(opened.problem().sentence);
+    return false;
+  }
+  void on_finishing() override { role_->leave(); }
+  void on_closed(const std::string& why) override {
+    role_->leave();
+    spdlog::debug("topic {}: {} left: {}", topic_->name(), peer_name(), why);
+  }
+  // Each part of a message is a message.
+  bool on_message(Bytes body, bool /*more*/) override { return role_->on_message(body); }
+  bool on_idle() override { return role_->on_idle(); }
+  void on_sent() override { role_->on_sent(); }
+
+  // The first part of each message is the topic's name, so a prefix matches all of them or none.
+  void on_subscription(Bytes prefix, bool is_new) override {
+    if (listener_ == nullptr || !topic_->name().starts_with(prefix.text())) return;
+    std::uint64_t& count = matches_[prefix.size()];
+    if (!is_new && count == 0) return;  // It cancels what it has not subscribed to.
+    const bool listened = all_matches_ != 0;
+    is_new ? ++count : --count;
+    is_new ? ++all_matches_ : --all_matches_;
+    if (listened != (all_matches_ != 0)) listener_->listen(!listened);
+  }
+
+  TopicPtr topic_;
+  std::unique_ptr<DataRole> role_;
+  ListenerRole* listener_ = nullptr;  // If it is one.
+  // Its subscriptions that are to this topic, by their length: of each length there is one that matches.
+  std::map<std::size_t, std::uint64_t> matches_;
+  std::uint64_t all_matches_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Accepted accepted, const TopicPtr& topic,
+                                         const Gate& gate, const DataLimits& limits) {
+  const zmtp::Rules rules{
+      .role = role, .allows_null = gate.allows_null, .max_message_bytes = limits.message_bytes};
+  return std::make_shared<DataStream>(std::move(accepted), rules, topic, gate);
+}
+
+}  // namespace leat::broker::lightq
