@@ -17,7 +17,7 @@ leat_unity(leat_c_functions)
 if(LEAT_TESTS AND NOT LEAT_SANITIZE)  # The types too, for tools/abi.sh.
   target_compile_options(leat_c_functions PRIVATE -g)
 endif()
-set(objects $<TARGET_OBJECTS:leat_c_functions> $<TARGET_OBJECTS:leat_facts> $<TARGET_OBJECTS:leat_objects>)
+set(objects $<TARGET_OBJECTS:leat_c_functions> $<TARGET_OBJECTS:leat_description> $<TARGET_OBJECTS:leat_objects>)
 
 # Programs and the other clients include it as <leat/leat.h>.
 configure_file(${PROJECT_SOURCE_DIR}/src/capi/leat.h ${PROJECT_BINARY_DIR}/capi/leat/leat.h COPYONLY)

@@ -82,7 +82,7 @@ leat_test_folder(unit RECURSE UNITY TIMEOUT 60
   ONE_THREAD "/tests/unit/store/|/group/saved_[a-z]*_test.cpp$|/log/model_test.cpp$")
 # Groups of durable topics do what other groups do. Left out is what makes no sense there: memory that is
 # kept for groups, and a poll that finds records at once in a group that has to be saved first.
-set(of_groups Acknowledge AcknowledgeSome GiveBack Leaving MaxDeliveries AtMostOnce Lease MemberPoll ComeBack ForEver
+set(of_groups Acknowledge AcknowledgeSome Requeue Leaving MaxDeliveries AtMostOnce Lease MemberPoll ComeBack ForEver
   DeadLetters MemberDeath MemberFork Group GroupBegins GroupInfo GroupSeek GroupDelete ByKey Member
   MemberTakeCopy MemberWait MemberWaitFd GroupModel GroupReleased GroupFork Share)
 list(TRANSFORM of_groups APPEND ".*")

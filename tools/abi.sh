@@ -11,19 +11,19 @@ library=$(readlink -f "$1")
 list=$(cd "$(dirname "$0")/.." && pwd)/tests/capi/libleat.abi
 directory=$(dirname "$library")
 
-look_into() {
+list_symbols() {
   abidw --exported-interfaces-only --headers-dir "$directory/capi" --drop-private-types --no-show-locs \
     --no-corpus-path --no-comp-dir-path --no-elf-needed --debug-info-dir "$directory" --out-file "$1" "$library"
   sed -i "s|path='[^']*/|path='|" "$1"  # Where it was built is nobody's concern.
 }
 
 if [ "${2:-}" = --write ]; then
-  look_into "$list"
+  list_symbols "$list"
   exit
 fi
 now=$(mktemp)
 trap 'rm -f "$now"' EXIT
-look_into "$now"
+list_symbols "$now"
 # Without types it would find fewer differences, and call that equal.
 grep -q "class-decl name='leat_record' size-in-bits='256'" "$now" || {
   echo "abi: $library has no debug information" >&2

@@ -84,8 +84,8 @@ def rivals_figures_of(results, size):
     def of(pattern, figure, best, in_process, is_far=False):
         ours, others = None, []
         for row in results:
-            is_it = row["median"] and (row["pattern"], row["size"], row["batch"]) == (pattern, size, 1)
-            figures = figures_of_state(row, figure, is_far) if is_it else []
+            is_wanted = row["median"] and (row["pattern"], row["size"], row["batch"]) == (pattern, size, 1)
+            figures = figures_of_state(row, figure, is_far) if is_wanted else []
             if len(figures) < FEWEST_RUNS:
                 continue
             if (row["method"], row["variant"]) == ("leat", "spinning"):

@@ -47,13 +47,13 @@ while [ "$left" -gt 0 ]; do
   echo "round $round: outages for $seconds s"
   # One case at a time, because they measure how soon the surviving processes continue.
   SOAK_SECONDS=$((seconds / cases + 1)) LEAT_KEEP=build \
-    timeout 7200 build/leat_multi_failure_tests > build/soak-outage.log 2>&1 || {
-    grep -v '^LEAT_SEED' build/soak-outage.log | tail -n 80
-    grep '^LEAT_SEED' build/soak-outage.log | tail -n 1
-    echo "failed in round $round; the seed is above; log: build/soak-outage.log" >&2
+    timeout 7200 build/leat_multi_failure_tests > build/soak-multi-failure.log 2>&1 || {
+    grep -v '^LEAT_SEED' build/soak-multi-failure.log | tail -n 80
+    grep '^LEAT_SEED' build/soak-multi-failure.log | tail -n 1
+    echo "failed in round $round; the seed is above; log: build/soak-multi-failure.log" >&2
     exit 1
   }
-  grep 'the spared went on' build/soak-outage.log
+  grep 'the spared went on' build/soak-multi-failure.log
   LEAT_SEED=$(date +%N | sed 's/^0*//')
   export LEAT_SEED
   many 'power failures of the store: 100,000' unit 'PowerLoss.*' LEAT_SOAK=1

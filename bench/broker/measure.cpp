@@ -41,19 +41,19 @@ class Consumer {
   Consumer(Route& route, std::uint32_t index) : end_{route.consumer(index)} {}
 
   // Waits for the first one.
-  template <class Look>
-  std::size_t receive(std::size_t at_most, std::chrono::milliseconds time, const Look& look) {
+  template <class Visit>
+  std::size_t receive(std::size_t at_most, std::chrono::milliseconds time, const Visit& visit) {
     std::size_t count = 0;
     for (auto message = end_->next(time); message; message = end_->next({})) {
-      look(*message);
+      visit(*message);
       if (++count == at_most) break;
     }
     return count;
   }
   // As SharingReceiver's source.
-  template <class Look>
-  std::size_t take(const Look& look) {
-    return receive(kMostAtOnce, std::exchange(may_wait_, false) ? kNap : kNoTime, look);
+  template <class Visit>
+  std::size_t take(const Visit& visit) {
+    return receive(kMostAtOnce, std::exchange(may_wait_, false) ? kBackoff : kNoTime, visit);
   }
   void wait() { may_wait_ = true; }  // The next take() does.
 
@@ -78,9 +78,9 @@ struct Channel {
     }
     void send(std::span<const std::byte> message) { producer_->send(message); }
     void flush() { producer_->flush(); }
-    template <class Look>
-    std::size_t receive(std::size_t at_most, const Look& look) {
-      return consumer_->receive(std::min(at_most, kMostAtOnce), std::chrono::seconds{1}, look);
+    template <class Visit>
+    std::size_t receive(std::size_t at_most, const Visit& visit) {
+      return consumer_->receive(std::min(at_most, kMostAtOnce), std::chrono::seconds{1}, visit);
     }
 
    private:

@@ -39,7 +39,7 @@ std::string title_of(const LogOptions& log, const DurableLevel& level) {
   if (level.recycles) title += ", files recycled";
   if (level.in_flight != 0) title += fmt::format(", {} in flight", level.in_flight);
   if (level.in_flight != 0 && log.publishers == 1 && !level.publisher_keeps)
-    title += ", another keeper";
+    title += ", another archiver";
   return title;
 }
 
@@ -108,12 +108,12 @@ Row log_row(const DurablePlan::Case& one, const DurablePlan& plan) {
                 {"bytes_per_second", per_second * payload},
                 {"floor_bytes_per_second", floor.bytes_per_second},
                 {"ratio", per_second * payload / floor.bytes_per_second},
-                {"keeper_cpu_ns_per_byte", cost.keeper_cpu_ns_per_byte},
+                {"archiver_cpu_ns_per_byte", cost.archiver_cpu_ns_per_byte},
                 {"floor_cpu_ns_per_byte", floor.cpu_ns_per_byte},
-                {"keeper_cpu_ratio", cost.keeper_cpu_ns_per_byte / floor.cpu_ns_per_byte},
+                {"archiver_cpu_ratio", cost.archiver_cpu_ns_per_byte / floor.cpu_ns_per_byte},
                 {"publisher_cpu_ns_per_record", cost.messages.sender_cpu_ns},
                 {"publisher_wait_ns_per_record", cost.messages.sender_wait_ns},
-                {"keeper_changes", cost.keeper_changes}};
+                {"archiver_changes", cost.archiver_changes}};
   };
   return row;
 }
@@ -228,7 +228,7 @@ class Table {
     fmt::print("{}; {}\nFiles in {}, {}.\n\n", machine_line(report_), runs_line(plan.runs),
                plan.data_directory, file_system_of(plan.data_directory));
     fmt::print("{:<34} {:>5} {:>12} {:>11} {:>6} {:>7} {:>7} {:>8} {:>10}\n", "", "bytes", "",
-               "records/s", "ratio", "target", "keeper", "pub CPU", "line");
+               "records/s", "ratio", "target", "archiver", "pub CPU", "line");
   }
 
   // Rows of one table are measured in turns.
@@ -262,7 +262,7 @@ class Table {
           "publishers have in flight; replay and recovery: to pread and CRC32C of the same files;\n"
           "SQLite: to its records/s; publishing and opening: to a topic in memory, where less is "
           "better.\n"
-          "keeper: its CPU time for a byte of payload, against that of write(2).\n{}",
+          "archiver: its CPU time for a byte of payload, against that of write(2).\n{}",
           kDistanceNote);
     }
     plan_.json.write(report_);
@@ -282,7 +282,7 @@ class Table {
                    ? rate_text(middle["records_per_second"].get<double>())
                    : "",
                number("ratio", "{:.2f}"), row.target ? fmt::format("{}", *row.target) : "",
-               number("keeper_cpu_ratio", "{:.2f}"),
+               number("archiver_cpu_ratio", "{:.2f}"),
                number("publisher_cpu_ns_per_record", "{:.1f}"), distance_text(results));
     std::fflush(stdout);
   }

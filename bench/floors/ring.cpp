@@ -113,14 +113,14 @@ class RingReceiver {
     ring.prefault();
   }
 
-  template <class Look>
-  std::size_t receive(std::size_t at_most, const Look& look) {
+  template <class Visit>
+  std::size_t receive(std::size_t at_most, const Visit& visit) {
     std::uint64_t next = next_;  // A copy, which the compiler keeps in a register.
     for (const std::uint64_t end = next + at_most; next != end;) {
       std::byte* const slot = ring_.slot(next);
       // acquire; pairs with the release in RingSender::put().
       while (Ring::ready(slot).load(std::memory_order_acquire) != next + 1) pause();
-      look(std::span<const std::byte>(Ring::payload(slot), ring_.payload_size()));
+      visit(std::span<const std::byte>(Ring::payload(slot), ring_.payload_size()));
       if (++next == next_report_) {
         ring_.read_count().store(next, std::memory_order_release);
         next_report_ += ring_.slots() / kReportsPerLap;

@@ -26,11 +26,11 @@ class FloorChannel {
     void send(std::span<const std::byte> message) { out_.put(message, ++sent_); }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
       in_.await(++received_, spin_);
       copy_bytes(copy_.data(), in_.payload().data(), copy_.size());
-      look(std::span<const std::byte>(copy_));
+      visit(std::span<const std::byte>(copy_));
       return 1;
     }
 

@@ -45,7 +45,7 @@ class Slot {
   }
 
   // The sequence number alone: an acknowledgement.
-  void tell(std::uint64_t sequence) const noexcept {
+  void announce(std::uint64_t sequence) const noexcept {
     word().store(sequence, std::memory_order_release);
   }
 

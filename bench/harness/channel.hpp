@@ -13,9 +13,9 @@
 //         // Sends a message of load.size bytes. With a batch, it may stay here until flush().
 //         void send(std::span<const std::byte> message);
 //         void flush();
-//         // Waits for a message, then passes between 1 and at_most messages to look(bytes), and
+//         // Waits for a message, then passes between 1 and at_most messages to visit(bytes), and
 //         // returns how many. The bytes are valid during that call, which may send.
-//         template <class Look> std::size_t receive(std::size_t at_most, const Look& look);
+//         template <class Visit> std::size_t receive(std::size_t at_most, const Visit& visit);
 //       };
 //     };
 //

@@ -24,7 +24,7 @@ namespace leat::bench {
 
 inline constexpr std::uint32_t kMaxGroupRoles = 64;  // Of each: senders, receivers.
 // After this time a receiver that waits checks whether all messages have been received.
-inline constexpr std::chrono::milliseconds kNap{5};
+inline constexpr std::chrono::milliseconds kBackoff{5};
 
 // Which messages each receiver got: one bit for each, in shared memory. Receivers do not look at each
 // other's bits, only at how many messages the others have received.
@@ -99,8 +99,8 @@ class Checker {
 
 // Takes messages until all receivers together have all of them. A Source has
 //
-//     std::size_t take(look);  // Passes what is there to look(bytes); returns how many.
-//     void wait();             // Until there may be something, but no longer than kNap.
+//     std::size_t take(visit);  // Passes what is there to visit(bytes); returns how many.
+//     void wait();             // Until there may be something, but no longer than kBackoff.
 template <class Source>
 class SharingReceiver {
  public:
@@ -114,9 +114,9 @@ class SharingReceiver {
 
   void receive(std::uint64_t count, RoleTimes& times) {
     expected_ += count;
-    const auto look = [&](std::span<const std::byte> message) { checker_.check(message); };
+    const auto visit = [&](std::span<const std::byte> message) { checker_.check(message); };
     for (bool found_some = true;;) {
-      if (source_.take(look) != 0) {
+      if (source_.take(visit) != 0) {
         found_some = true;
         continue;
       }

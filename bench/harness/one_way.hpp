@@ -95,12 +95,12 @@ class InOrder {
  private:
   template <class OnMessage, class Check>
   void take(std::uint64_t count, const OnMessage& on_message, const Check& check) {
-    const auto look = [&](std::span<const std::byte> message) {
+    const auto visit = [&](std::span<const std::byte> message) {
       check(message);
       on_message();
     };
     for (std::uint64_t left = count; left != 0;) {
-      left -= transport_.receive(static_cast<std::size_t>(left), look);
+      left -= transport_.receive(static_cast<std::size_t>(left), visit);
     }
   }
 

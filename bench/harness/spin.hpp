@@ -24,15 +24,15 @@ class Spin {
   }
   // For a look that takes as long as a pause by itself.
   void once_without_pause() noexcept {
-    if (++count_ % looks_per_yield_ == 0) ::sched_yield();
+    if (++count_ % polls_per_yield_ == 0) ::sched_yield();
   }
 
   // In this process, yield after each look: roles share CPUs, so the one waited for may need this CPU.
-  static void expect_crowd() noexcept { looks_per_yield_ = 1; }
+  static void expect_crowd() noexcept { polls_per_yield_ = 1; }
 
  private:
   // Yielding this rarely costs nothing, and helps if something else runs on the CPU.
-  static inline std::uint32_t looks_per_yield_ = 4096;
+  static inline std::uint32_t polls_per_yield_ = 4096;
   std::uint32_t count_ = 0;
 };
 

@@ -127,19 +127,19 @@ class DatagramChannel {
       waiting_ = 0;
     }
 
-    template <class Look>
-    std::size_t receive(std::size_t at_most, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t at_most, const Visit& visit) {
       const auto most = static_cast<unsigned>(std::min<std::size_t>(at_most, load_.batch));
       std::size_t count = 1;
       if (most == 1) {
         const auto size = transfer([&] { return ::recv(fd_, memory_.data(), load_.size, flags_); });
-        look(std::span<const std::byte>(memory_.data(), static_cast<std::size_t>(size)));
+        visit(std::span<const std::byte>(memory_.data(), static_cast<std::size_t>(size)));
       } else {
         count = static_cast<std::size_t>(transfer([&] {
           return ::recvmmsg(fd_, headers_.data(), most, flags_ | MSG_WAITFORONE, nullptr);
         }));
         for (std::size_t i = 0; i < count; ++i) {
-          look(std::span<const std::byte>(memory_.data() + i * load_.size, headers_[i].msg_len));
+          visit(std::span<const std::byte>(memory_.data() + i * load_.size, headers_[i].msg_len));
         }
       }
       if (with_credit_) give_credit(count);
@@ -166,8 +166,8 @@ class DatagramChannel {
 
     void give_credit(std::size_t count) {
       received_ += count;
-      if (received_ - told_ < (window_ + 1) / 2) return;
-      told_ = received_;
+      if (received_ - acknowledged_ < (window_ + 1) / 2) return;
+      acknowledged_ = received_;
       transfer([&] { return ::send(fd_, &received_, sizeof received_, flags_); });
     }
 
@@ -182,7 +182,7 @@ class DatagramChannel {
     std::size_t waiting_ = 0;  // Messages of the batch so far.
     std::uint64_t sent_ = 0;
     std::uint64_t received_ = 0;  // By this side, or by the other one as it reported.
-    std::uint64_t told_ = 0;      // What the last credit message said.
+    std::uint64_t acknowledged_ = 0;  // What the last credit message said.
     Spin spin_;
   };
 
@@ -268,11 +268,11 @@ class SystemVChannel {
     }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
       const long got = transfer([&] { return ::msgrcv(in_, incoming_.data(), size_, 0, flags_); });
-      look(std::span<const std::byte>(incoming_.data() + sizeof(long),
-                                      static_cast<std::size_t>(got)));
+      visit(std::span<const std::byte>(incoming_.data() + sizeof(long),
+                                       static_cast<std::size_t>(got)));
       return 1;
     }
 
@@ -321,15 +321,15 @@ class QueueChannel {
     }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
       std::optional<std::size_t> size;
       if (!spins_) {
         size = in_.receive(buffer_);
       } else {
         while (!(size = in_.try_receive(buffer_))) spin_.once();
       }
-      look(std::span<const std::byte>(buffer_).first(*size));
+      visit(std::span<const std::byte>(buffer_).first(*size));
       return 1;
     }
 

@@ -92,11 +92,11 @@ class ZeromqChannel {
     }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
       transfer([&] { return ::zmq_msg_recv(&incoming_, socket_.get(), flags_); });
-      look(std::span(static_cast<const std::byte*>(::zmq_msg_data(&incoming_)),
-                     ::zmq_msg_size(&incoming_)));
+      visit(std::span(static_cast<const std::byte*>(::zmq_msg_data(&incoming_)),
+                      ::zmq_msg_size(&incoming_)));
       return 1;
     }
 
@@ -168,13 +168,13 @@ class NngChannel {
     }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
       nng_msg* message = nullptr;
       transfer([&] { return ::nng_recvmsg(socket_, &message, flags_); });
       const std::unique_ptr<nng_msg, void (*)(nng_msg*)> owner(message, &::nng_msg_free);
-      look(std::span(static_cast<const std::byte*>(::nng_msg_body(message)),
-                     ::nng_msg_len(message)));
+      visit(std::span(static_cast<const std::byte*>(::nng_msg_body(message)),
+                      ::nng_msg_len(message)));
       return 1;
     }
 

@@ -41,17 +41,17 @@ constexpr std::size_t kSides = 2;
 // side is never rung again before it has heard the last ring.
 
 // No bell: the side that waits polls the sequence number in the slot.
-struct NoBell {
-  explicit NoBell(Variant) {}
+struct NoWakeup {
+  explicit NoWakeup(Variant) {}
   void ring(End) {}
   void wait(End) {}
   static constexpr bool kSleeps = false;
 };
 
 // One word for each side. The spinning variant never calls the kernel.
-class FutexBell {
+class FutexWakeup {
  public:
-  explicit FutexBell(Variant variant) : spins_{variant == Variant::spinning} {}
+  explicit FutexWakeup(Variant variant) : spins_{variant == Variant::spinning} {}
   static constexpr bool kSleeps = true;
 
   void ring(End to) {
@@ -89,9 +89,9 @@ class FutexBell {
   Spin spin_;
 };
 
-class EventBell {
+class EventWakeup {
  public:
-  explicit EventBell(Variant variant) : spins_{variant == Variant::spinning} {
+  explicit EventWakeup(Variant variant) : spins_{variant == Variant::spinning} {
     for (Fd& fd : fds_) {
       const int made = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | (spins_ ? EFD_NONBLOCK : 0));
       check(made, "cannot make an eventfd");
@@ -123,9 +123,9 @@ class EventBell {
 };
 
 // SIGUSR1 to the other process, which has blocked it and waits for it by sigwaitinfo.
-class SignalBell {
+class SignalWakeup {
  public:
-  explicit SignalBell(Variant) { sigaddset(&signals_, SIGUSR1); }
+  explicit SignalWakeup(Variant) { sigaddset(&signals_, SIGUSR1); }
   static constexpr bool kSleeps = true;
 
   // Called by each side before the other one may ring.
@@ -153,16 +153,16 @@ class SignalBell {
   Spin spin_;
 };
 
-class ConditionBell {
+class ConditionWakeup {
  public:
-  explicit ConditionBell(Variant) {
+  explicit ConditionWakeup(Variant) {
     pthread_mutexattr_t of_mutex;
     pthread_condattr_t of_condition;
     ::pthread_mutexattr_init(&of_mutex);
     ::pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
     ::pthread_condattr_init(&of_condition);
     ::pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
-    for (One& one : *bells_) {
+    for (One& one : *wakeups_) {
       ::pthread_mutex_init(&one.mutex, &of_mutex);
       ::pthread_cond_init(&one.condition, &of_condition);
     }
@@ -172,14 +172,14 @@ class ConditionBell {
   static constexpr bool kSleeps = true;
 
   void ring(End to) {
-    One& one = bell_of(to);
+    One& one = wakeup_of(to);
     ::pthread_mutex_lock(&one.mutex);
     ++one.rung;
     ::pthread_mutex_unlock(&one.mutex);
     ::pthread_cond_signal(&one.condition);
   }
   void wait(End me) {
-    One& one = bell_of(me);
+    One& one = wakeup_of(me);
     ::pthread_mutex_lock(&one.mutex);
     while (one.rung == 0) ::pthread_cond_wait(&one.condition, &one.mutex);
     --one.rung;
@@ -192,14 +192,14 @@ class ConditionBell {
     pthread_cond_t condition;
     std::uint64_t rung = 0;
   };
-  One& bell_of(End side) const { return (*bells_)[static_cast<std::size_t>(side)]; }
-  Shared<std::array<One, kSides>> bells_;
+  One& wakeup_of(End side) const { return (*wakeups_)[static_cast<std::size_t>(side)]; }
+  Shared<std::array<One, kSides>> wakeups_;
 };
 
-class PosixBell {
+class PosixWakeup {
  public:
-  explicit PosixBell(Variant variant) : spins_{variant == Variant::spinning} {
-    for (One& one : *bells_) check(::sem_init(&one.semaphore, 1, 0), "cannot make a semaphore");
+  explicit PosixWakeup(Variant variant) : spins_{variant == Variant::spinning} {
+    for (One& one : *wakeups_) check(::sem_init(&one.semaphore, 1, 0), "cannot make a semaphore");
   }
   static constexpr bool kSleeps = true;
 
@@ -220,23 +220,23 @@ class PosixBell {
     sem_t semaphore;
   };
   sem_t& semaphore_of(End side) const {
-    return (*bells_)[static_cast<std::size_t>(side)].semaphore;
+    return (*wakeups_)[static_cast<std::size_t>(side)].semaphore;
   }
   bool spins_;
-  Shared<std::array<One, kSides>> bells_;
+  Shared<std::array<One, kSides>> wakeups_;
   Spin spin_;
 };
 
-class SystemVBell {
+class SystemVWakeup {
  public:
-  explicit SystemVBell(Variant variant)
+  explicit SystemVWakeup(Variant variant)
       : flags_{static_cast<short>(variant == Variant::spinning ? IPC_NOWAIT : 0)},
         id_{::semget(IPC_PRIVATE, kSides, 0600)} {
     check(id_, "cannot make System V semaphores (ipcs -s lists those there are)");
   }
-  ~SystemVBell() { ::semctl(id_, 0, IPC_RMID); }
-  SystemVBell(const SystemVBell&) = delete;
-  SystemVBell& operator=(const SystemVBell&) = delete;
+  ~SystemVWakeup() { ::semctl(id_, 0, IPC_RMID); }
+  SystemVWakeup(const SystemVWakeup&) = delete;
+  SystemVWakeup& operator=(const SystemVWakeup&) = delete;
   static constexpr bool kSleeps = true;
 
   void ring(End to) { change(to, 1, 0); }
@@ -318,13 +318,13 @@ struct OrdinaryFile : MappedFile {
 
 // ---- The channel --------------------------------------------------------------------------------
 
-template <class Memory, class Bell>
+template <class Memory, class Wakeup>
 class SlotChannel {
  public:
   explicit SlotChannel(const Load& load)
       : there_{load.size},
         back_{load.size},
-        bell_{load.variant},
+        wakeup_{load.variant},
         rings_back_{load.pattern != Pattern::pingpong} {}
 
   class Side {
@@ -332,37 +332,37 @@ class SlotChannel {
     Side(SlotChannel& channel, End end)
         : in_{end == End::sender ? channel.back_ : channel.there_},
           out_{end == End::sender ? channel.there_ : channel.back_},
-          bell_{channel.bell_},
+          wakeup_{channel.wakeup_},
           me_{end},
           peer_{end == End::sender ? End::receiver : End::sender},
           rings_back_{channel.rings_back_} {
       in_.memory().prefault();
       out_.memory().prefault();
-      if constexpr (requires { bell_.be(end); }) bell_.be(end);
+      if constexpr (requires { wakeup_.be(end); }) wakeup_.be(end);
     }
 
     void send(std::span<const std::byte> message) {
       if (rings_back_ && sent_ != 0) wait_for(sent_);  // Only then is the slot free.
       out_.put(message, ++sent_);
-      bell_.ring(peer_);
+      wakeup_.ring(peer_);
     }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
       wait_for(++received_);
-      look(in_.payload());
+      visit(in_.payload());
       if (rings_back_) {
-        out_.tell(received_);
-        bell_.ring(peer_);
+        out_.announce(received_);
+        wakeup_.ring(peer_);
       }
       return 1;
     }
 
    private:
     void wait_for(std::uint64_t sequence) {
-      if constexpr (Bell::kSleeps) {
-        bell_.wait(me_);
+      if constexpr (Wakeup::kSleeps) {
+        wakeup_.wait(me_);
       } else {
         in_.await(sequence, spin_);
       }
@@ -370,7 +370,7 @@ class SlotChannel {
 
     const Slot<Memory>& in_;
     const Slot<Memory>& out_;
-    Bell& bell_;
+    Wakeup& wakeup_;
     End me_;
     End peer_;
     bool rings_back_;
@@ -382,7 +382,7 @@ class SlotChannel {
  private:
   Slot<Memory> there_;
   Slot<Memory> back_;
-  Bell bell_;
+  Wakeup wakeup_;
   bool rings_back_;
 };
 
@@ -392,7 +392,7 @@ class SlotChannel {
 class ForeignMemoryChannel {
  public:
   explicit ForeignMemoryChannel(const Load& load)
-      : load_{load}, bell_{load.variant}, rings_back_{load.pattern != Pattern::pingpong} {}
+      : load_{load}, wakeup_{load.variant}, rings_back_{load.pattern != Pattern::pingpong} {}
 
   class Side {
    public:
@@ -401,7 +401,7 @@ class ForeignMemoryChannel {
           peer_{end == End::sender ? End::receiver : End::sender},
           out_{(*channel.places_)[static_cast<std::size_t>(me_)]},
           in_{(*channel.places_)[static_cast<std::size_t>(peer_)]},
-          bell_{channel.bell_},
+          wakeup_{channel.wakeup_},
           rings_back_{channel.rings_back_},
           buffer_(channel.load_.size) {
       ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // Kernels with Yama require it.
@@ -410,15 +410,15 @@ class ForeignMemoryChannel {
 
     // The message must stay unchanged until the answer, or the acknowledgement, has come.
     void send(std::span<const std::byte> message) {
-      if (rings_back_ && sent_++ != 0) bell_.wait(me_);
+      if (rings_back_ && sent_++ != 0) wakeup_.wait(me_);
       out_.address = message.data();
-      bell_.ring(peer_);
+      wakeup_.ring(peer_);
     }
     void flush() {}
 
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
-      bell_.wait(me_);
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
+      wakeup_.wait(me_);
       const iovec here{buffer_.data(), buffer_.size()};
       const iovec there{const_cast<std::byte*>(in_.address), buffer_.size()};
       const ssize_t got = ::process_vm_readv(in_.pid, &here, 1, &there, 1, 0);
@@ -430,8 +430,8 @@ class ForeignMemoryChannel {
         }
         throw system_failure("cannot read the other process's memory");
       }
-      look(std::span<const std::byte>(buffer_));
-      if (rings_back_) bell_.ring(peer_);
+      visit(std::span<const std::byte>(buffer_));
+      if (rings_back_) wakeup_.ring(peer_);
       return 1;
     }
 
@@ -446,7 +446,7 @@ class ForeignMemoryChannel {
     End peer_;
     Place& out_;
     const Place& in_;
-    FutexBell& bell_;
+    FutexWakeup& wakeup_;
     bool rings_back_;
     std::vector<std::byte> buffer_;
     std::uint64_t sent_ = 0;
@@ -455,7 +455,7 @@ class ForeignMemoryChannel {
  private:
   const Load& load_;
   Shared<std::array<Side::Place, kSides>> places_;
-  FutexBell bell_;
+  FutexWakeup wakeup_;
   bool rings_back_;
 };
 
@@ -465,36 +465,36 @@ std::vector<Method> slot_methods() {
   constexpr Facts kSlot{.queue = false};
   return {
       {.name = "shm",
-       .measure = &measure_channel<SlotChannel<PosixMemory, NoBell>>,
+       .measure = &measure_channel<SlotChannel<PosixMemory, NoWakeup>>,
        .blocking = false,
        .baseline = true,
        .facts = kSlot},
       {.name = "mmap",
-       .measure = &measure_channel<SlotChannel<OrdinaryFile, NoBell>>,
+       .measure = &measure_channel<SlotChannel<OrdinaryFile, NoWakeup>>,
        .blocking = false,
        .baseline = true,
        .facts = kSlot},
       {.name = "eventfd",
-       .measure = &measure_channel<SlotChannel<Anonymous, EventBell>>,
+       .measure = &measure_channel<SlotChannel<Anonymous, EventWakeup>>,
        .facts = kSlot},
       {.name = "signal",
-       .measure = &measure_channel<SlotChannel<Anonymous, SignalBell>>,
+       .measure = &measure_channel<SlotChannel<Anonymous, SignalWakeup>>,
        .spinning = false,
        .facts = kSlot},
       {.name = "futex",
-       .measure = &measure_channel<SlotChannel<Anonymous, FutexBell>>,
+       .measure = &measure_channel<SlotChannel<Anonymous, FutexWakeup>>,
        .baseline = true,
        .facts = kSlot},
       {.name = "condvar",
-       .measure = &measure_channel<SlotChannel<Anonymous, ConditionBell>>,
+       .measure = &measure_channel<SlotChannel<Anonymous, ConditionWakeup>>,
        .spinning = false,
        .facts = kSlot},
       {.name = "sem-posix",
-       .measure = &measure_channel<SlotChannel<Anonymous, PosixBell>>,
+       .measure = &measure_channel<SlotChannel<Anonymous, PosixWakeup>>,
        .baseline = true,
        .facts = kSlot},
       {.name = "sem-sysv",
-       .measure = &measure_channel<SlotChannel<Anonymous, SystemVBell>>,
+       .measure = &measure_channel<SlotChannel<Anonymous, SystemVWakeup>>,
        .facts = kSlot},
       {.name = "vm-readv", .measure = &measure_channel<ForeignMemoryChannel>, .facts = kSlot},
   };

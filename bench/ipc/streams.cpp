@@ -301,14 +301,14 @@ class StreamChannel {
       outgoing_.clear();
     }
 
-    template <class Look>
-    std::size_t receive(std::size_t at_most, const Look& look) {
+    template <class Visit>
+    std::size_t receive(std::size_t at_most, const Visit& visit) {
       while (filled_ - taken_ < load_.size) read_more();
       std::size_t count = 0;
       for (; count < at_most && filled_ - taken_ >= load_.size; ++count) {
         const std::span<const std::byte> message(incoming_.data() + taken_, load_.size);
         taken_ += load_.size;
-        look(message);
+        visit(message);
       }
       return count;
     }

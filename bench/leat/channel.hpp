@@ -1,6 +1,6 @@
 // Leat as a channel: two topics, one for each direction, each with an exclusive publisher.
 //
-//     LogChannel<TopicReceiver> channel(load, WhenEmpty::look_again);
+//     LogChannel<TopicReceiver> channel(load, WhenEmpty::poll_again);
 //     Measured measured = measure_round_trip(channel, load, placement);
 #pragma once
 
@@ -20,10 +20,10 @@ class GroupReceiver {
   GroupReceiver(const Topic& topic, WhenEmpty when_empty)
       : when_empty_{when_empty}, member_{topic, kName, adapted(when_empty, MemberOptions{}), 0} {}
 
-  template <class Look>
-  std::size_t receive(std::size_t at_most, const Look& look) {
+  template <class Visit>
+  std::size_t receive(std::size_t at_most, const Visit& visit) {
     while (true) {
-      if (const std::size_t count = member_.take(look, at_most); count != 0) return count;
+      if (const std::size_t count = member_.take(visit, at_most); count != 0) return count;
       if (when_empty_ == WhenEmpty::sleep) {
         (void)member_.wait();
       } else {
@@ -76,9 +76,9 @@ class LogChannel {
       }
     }
     void flush() { batch_->flush(); }  // Only with a batch.
-    template <class Look>
-    std::size_t receive(std::size_t at_most, const Look& look) {
-      return receiver_.receive(at_most, look);
+    template <class Visit>
+    std::size_t receive(std::size_t at_most, const Visit& visit) {
+      return receiver_.receive(at_most, visit);
     }
 
    private:

@@ -52,7 +52,7 @@ class LifeProbe {
   bool is_dead() const noexcept { return detail::is_dead(*topic_, state_); }
 
  private:
-  std::unique_ptr<detail::SharedTopic> topic_;
+  std::unique_ptr<detail::MappedTopic> topic_;
   std::uint64_t state_ = 0;
 };
 

@@ -40,7 +40,7 @@ Topic open_durable(const std::string& directory, const std::string& data_directo
 }
 
 // Whoever writes the first record is the keeper from then on, unless it is too slow.
-void become_keeper(const Topic& topic) {
+void become_archiver(const Topic& topic) {
   (void)value_of(TopicSender{topic, Mode::shared}.publisher().publish(Bytes{}), "publish");
   await_safe(topic, kFirstOffset);
 }
@@ -58,7 +58,7 @@ class InFlightSender {
                  std::uint32_t in_flight, std::atomic<bool>* keeps)
       : topic_{open_durable(directory, data_directory)}, in_flight_{in_flight} {
     if (keeps != nullptr) {
-      become_keeper(topic_);
+      become_archiver(topic_);
       *keeps = true;
     }
     sender_.emplace(topic_, mode, Stage::committed);
@@ -102,14 +102,14 @@ struct StoredReceiver : TopicReceiver {
 
 // Waits until what it receives is on disk. It keeps the topic, unless somebody else `keeps` it: then it
 // opens the topic when that one does.
-class KeeperEnd {
+class ArchiverEnd {
  public:
-  KeeperEnd(const std::string& directory, const std::string& data_directory, std::uint32_t& changes,
-            const std::atomic<bool>* keeps = nullptr)
+  ArchiverEnd(const std::string& directory, const std::string& data_directory,
+              std::uint32_t& changes, const std::atomic<bool>* keeps = nullptr)
       : directory_{directory}, data_directory_{data_directory}, keeps_{keeps}, changes_{changes} {
     if (keeps != nullptr) return;
     topic_ = open_durable(directory, data_directory);
-    become_keeper(*topic_);
+    become_archiver(*topic_);
   }
 
   void receive(std::uint64_t count, RoleTimes& times) {
@@ -121,7 +121,7 @@ class KeeperEnd {
     await_safe(*topic_, safe_);
     times.end();
     const bool is_here =
-        topic_->info().durable->keeper_pid == static_cast<std::uint32_t>(::getpid());
+        topic_->info().durable->archiver_pid == static_cast<std::uint32_t>(::getpid());
     changes_ = is_here == (keeps_ == nullptr) ? 0 : 1;
   }
 
@@ -219,7 +219,7 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   std::atomic<bool>* const keeps = level.publisher_keeps ? &*publisher_keeps : nullptr;
   const auto measure = [&](const auto& make_sender) {
     return measure_one_way(load, place_on(cpus, load.senders, 1), make_sender, [&](std::uint32_t) {
-      return KeeperEnd(topics.directory(), data.path(), *changes, keeps);
+      return ArchiverEnd(topics.directory(), data.path(), *changes, keeps);
     });
   };
   const auto single = [&](std::uint32_t i) {
@@ -235,17 +235,17 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   const Measured measured = level.in_flight != 0 ? measure(in_flight)
                             : options.batch == 1 ? measure(single)
                                                  : measure(batched);
-  const RoleTimes& keeper = measured.receivers.front();
+  const RoleTimes& archiver = measured.receivers.front();
   const auto payload = static_cast<double>(load.count * load.senders * load.size);
   DurableCost cost{.messages = cost_per_message(measured, load)};
   cost.messages.receiver_cpu_ns = 0;
   // Without the thread that waits for the end.
   if (!level.publisher_keeps)
-    cost.keeper_cpu_ns_per_byte =
-        static_cast<double>(keeper.process.cpu_ns -
-                            std::min(keeper.cpu_ns, keeper.process.cpu_ns)) /
+    cost.archiver_cpu_ns_per_byte =
+        static_cast<double>(archiver.process.cpu_ns -
+                            std::min(archiver.cpu_ns, archiver.process.cpu_ns)) /
         payload;
-  cost.keeper_changes = *changes;
+  cost.archiver_changes = *changes;
   if (level.recycles) {
     check_rest(topics.directory(), data.path(), cpus.back());
   } else {
@@ -261,11 +261,11 @@ StoredTopic::StoredTopic(const std::string& data_parent, std::uint64_t records, 
   const Shared<std::uint32_t> ignored(0u);
   const Load load = this->load();
   const auto publish = [&] {
-    KeeperEnd keeper(topics_.directory(), data_.path(), *ignored);
+    ArchiverEnd archiver(topics_.directory(), data_.path(), *ignored);
     Sending<DurableSender> sender(load, 0, topics_.directory(), data_.path(), Mode::shared);
     sender.send(records_);
     RoleTimes times;
-    keeper.receive(records_, times);
+    archiver.receive(records_, times);
     if (!is_clean) ::_exit(0);  // As a kill: nothing is closed.
   };
   run_roles({{"publisher of the stored topic", cpu, [&](Barrier&) { publish(); }}}, kTimeLimit);

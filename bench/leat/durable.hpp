@@ -40,8 +40,8 @@ std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level)
 
 struct DurableCost {
   MessageCost messages;               // Without a receiver.
-  double keeper_cpu_ns_per_byte = 0;  // of payload; 0 if it is in the publisher's process
-  std::uint32_t keeper_changes = 0;   // Another process took the keeper's office during the run.
+  double archiver_cpu_ns_per_byte = 0;  // of payload; 0 if it is in the publisher's process
+  std::uint32_t archiver_changes = 0;   // Another process took the keeper's office during the run.
 };
 
 // The keeper runs on the last CPU, unless the publisher's process is it. Afterwards every record is read from disk and verified; throws

@@ -52,15 +52,15 @@ class MemberSource {
   MemberSource(const std::string& directory, std::uint32_t batch, bool polls = false)
       : member_{open_topic(directory, kLogTopic), kGroup, MemberOptions{}, batch}, polls_{polls} {}
 
-  template <class Look>
-  std::size_t take(const Look& look) {
-    return member_.take(look);
+  template <class Visit>
+  std::size_t take(const Visit& visit) {
+    return member_.take(visit);
   }
   void wait() {
     if (polls_) {
       spin_.once();
     } else {
-      (void)member_.wait(kNap);
+      (void)member_.wait(kBackoff);
     }
   }
 
@@ -93,18 +93,18 @@ class IpcSource {
  public:
   IpcSource(std::size_t size, Ipc ipc) : ipc_{std::move(ipc)}, buffer_(size) {}
 
-  template <class Look>
-  std::size_t take(const Look& look) {
+  template <class Visit>
+  std::size_t take(const Visit& visit) {
     if (!ipc_->read(buffer_.data(), buffer_.size(), std::exchange(timeout_ms_, 0))) {
       const Error error = CSimpleIPC::lastError();
       if (error.code != Errc::timeout) throw topic_failure("read a block", error);
       return 0;
     }
-    look(std::span<const std::byte>(buffer_.data(), CSimpleIPC::lastReadSize()));
+    visit(std::span<const std::byte>(buffer_.data(), CSimpleIPC::lastReadSize()));
     return 1;
   }
   // There is no call that waits without reading, so the next take() waits.
-  void wait() noexcept { timeout_ms_ = static_cast<std::uint32_t>(kNap.count()); }
+  void wait() noexcept { timeout_ms_ = static_cast<std::uint32_t>(kBackoff.count()); }
 
  private:
   Ipc ipc_;

@@ -73,7 +73,7 @@ MessageCost measure_log(const LogOptions& options, const std::vector<int>& cpus)
 
 RoundTrip log_round_trip(const Load& load, const Placement& placement) {
   LogChannel<TopicReceiver> channel(
-      load, load.variant == Variant::blocking ? WhenEmpty::sleep : WhenEmpty::look_again);
+      load, load.variant == Variant::blocking ? WhenEmpty::sleep : WhenEmpty::poll_again);
   return round_trip_of(measure_round_trip(channel, load, placement), load);
 }
 

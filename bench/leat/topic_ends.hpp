@@ -22,7 +22,7 @@ namespace leat::bench {
 // What a reader does when there is nothing to read.
 enum class WhenEmpty {
   pause,       // Pauses briefly, then polls again, as every spinning side of `leat bench ipc` does.
-  look_again,  // Polls again at once: polling takes as long as a pause by itself.
+  poll_again,  // Polls again at once: polling takes as long as a pause by itself.
   sleep,       // Sleeps in the kernel at once, without the usual spinning.
 };
 
@@ -88,17 +88,17 @@ class TopicReceiver {
     });
   }
 
-  template <class Look>
-  std::size_t receive(std::size_t at_most, const Look& look) {
+  template <class Visit>
+  std::size_t receive(std::size_t at_most, const Visit& visit) {
     while (true) {
-      const auto count = subscriber_.poll(std::min(at_most, kPollLimit),
-                                          [&](const Record& record) { look(Bytes{record.value}); });
+      const auto count = subscriber_.poll(
+          std::min(at_most, kPollLimit), [&](const Record& record) { visit(Bytes{record.value}); });
       if (!count) [[unlikely]]
         throw topic_failure("read", count.error());
       if (*count != 0) return *count;
       switch (when_empty_) {
         case WhenEmpty::pause: spin_.once(); break;
-        case WhenEmpty::look_again: spin_.once_without_pause(); break;
+        case WhenEmpty::poll_again: spin_.once_without_pause(); break;
         case WhenEmpty::sleep: value_of(subscriber_.wait(), "wait"); break;
       }
     }
@@ -120,11 +120,11 @@ class TopicMember {
         group_{value_of(topic.find_group(group), "open the group")},
         member_{value_of(group_.join(options), "join the group")} {}
 
-  // Passes what is there to look(bytes); returns how many records.
-  template <class Look>
-  std::size_t take(const Look& look, std::size_t at_most = kPollLimit) {
-    if (batch_ == 0) return poll(look, std::min(at_most, kPollLimit));
-    return batch_ == 1 ? take_one(look) : take_some(look);
+  // Passes what is there to visit(bytes); returns how many records.
+  template <class Visit>
+  std::size_t take(const Visit& visit, std::size_t at_most = kPollLimit) {
+    if (batch_ == 0) return poll(visit, std::min(at_most, kPollLimit));
+    return batch_ == 1 ? take_one(visit) : take_some(visit);
   }
 
   // False if the time is up.
@@ -137,31 +137,31 @@ class TopicMember {
   }
 
  private:
-  template <class Look>
-  std::size_t poll(const Look& look, std::size_t limit) {
+  template <class Visit>
+  std::size_t poll(const Visit& visit, std::size_t limit) {
     const auto count =
-        member_.poll(limit, [&](const Delivery& delivery) { check(look, delivery); });
+        member_.poll(limit, [&](const Delivery& delivery) { check(visit, delivery); });
     if (!count) [[unlikely]]
       throw topic_failure("take", count.error());
     return *count;
   }
 
-  template <class Look>
-  std::size_t take_one(const Look& look) {
+  template <class Visit>
+  std::size_t take_one(const Visit& visit) {
     const auto delivery = member_.receive(Deadline::immediate());
     if (!delivery) return nothing(delivery.error());
-    check(look, *delivery);
+    check(visit, *delivery);
     value_of(member_.acknowledge(*delivery), "acknowledge");
     return 1;
   }
 
-  template <class Look>
-  std::size_t take_some(const Look& look) {
+  template <class Visit>
+  std::size_t take_some(const Visit& visit) {
     deliveries_.clear();
     const auto taken = member_.receive(deliveries_, batch_, Deadline::immediate());
     if (!taken) return nothing(taken.error());
     for (const Delivery& delivery : deliveries_) {
-      check(look, delivery);
+      check(visit, delivery);
       value_of(member_.acknowledge(delivery), "acknowledge");
     }
     return *taken;
@@ -173,12 +173,12 @@ class TopicMember {
   }
 
   // Nobody gives a record back and nobody dies, so each is delivered once.
-  template <class Look>
-  static void check(const Look& look, const Delivery& delivery) {
+  template <class Visit>
+  static void check(const Visit& visit, const Delivery& delivery) {
     if (delivery.deliveries != 1) {
       throw Failure(fmt::format("a record was delivered {} times", delivery.deliveries));
     }
-    look(Bytes{delivery.record.value});
+    visit(Bytes{delivery.record.value});
   }
 
   std::uint32_t batch_;

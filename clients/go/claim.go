@@ -81,7 +81,7 @@ func (p *Publisher) claimAttempt() attempt {
 }
 
 // Commit publishes the first `used` bytes. It never waits. ErrInvalidArgument: these are more than were claimed,
-// and the claim stays open. ErrNotHeld: it was committed or aborted already.
+// and the claim stays open. ErrNotInFlight: it was committed or aborted already.
 func (claim *OpenClaim) Commit(used int) error {
 	if used < 0 {
 		return ErrInvalidArgument
@@ -96,10 +96,10 @@ const abortIt = -1
 
 func (claim *OpenClaim) settle(used int) error {
 	if claim.state == nil {
-		return ErrNotHeld // Made by nobody.
+		return ErrNotInFlight // Made by nobody.
 	}
 	err := claim.state.settle(used)
-	if err != ErrInvalidArgument && err != ErrNotHeld { // This call settled it.
+	if err != ErrInvalidArgument && err != ErrNotInFlight { // This call settled it.
 		claim.Room = nil
 	}
 	return err
@@ -110,7 +110,7 @@ func (state *claimState) settle(used int) error {
 	p.acquireBriefly()
 	defer p.leave()
 	if state.isSettled {
-		return ErrNotHeld
+		return ErrNotInFlight
 	}
 	var result C.leatgo_result
 	if used == abortIt || p.closeLater {

@@ -122,10 +122,10 @@ const CodeRedeliveryFull Code = 21 // more records came back, or wait for their 
 // ErrRedeliveryFull is an error with this code.
 var ErrRedeliveryFull = named(CodeRedeliveryFull, "redelivery_full")
 
-const CodeNotHeld Code = 22 // that record or claim is not held (any more)
+const CodeNotInFlight Code = 22 // that record or claim is not held (any more)
 
-// ErrNotHeld is an error with this code.
-var ErrNotHeld = named(CodeNotHeld, "not_held")
+// ErrNotInFlight is an error with this code.
+var ErrNotInFlight = named(CodeNotInFlight, "not_in_flight")
 
 const CodeLeaseLost Code = 23 // the record was held for longer than the group's lease
 

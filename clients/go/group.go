@@ -198,7 +198,7 @@ type GroupInfo struct {
 	Returned      uint64 // waiting for redelivery or for their key
 	ReturnedLimit uint64
 	DeadLetters   uint64 // records that went to the dead-letter topic
-	Claiming      error  // ErrRedeliveryFull: no room for returned records; otherwise nil
+	Taking        error  // ErrRedeliveryFull: no room for returned records; otherwise nil
 	Members       []MemberInfo
 	Offsets       []uint64 // by partition, of the next record to be claimed
 }
@@ -248,7 +248,7 @@ func groupInfo(c *C.leat_group_info, members []C.leat_member_info, offsets []C.u
 		Returned:      uint64(c.returned),
 		ReturnedLimit: uint64(c.returned_limit),
 		DeadLetters:   uint64(c.dead_letters),
-		Claiming:      errorOf(c.claiming, 0),
+		Taking:        errorOf(c.taking, 0),
 	}
 	for i := range members {
 		info.Members = append(info.Members, MemberInfo{

@@ -37,9 +37,9 @@ func TestGroupsDeliverUntilAcknowledged(t *testing.T) {
 
 	expect(t, must(member.Acknowledge(got[1])), 1)
 	_, err = member.Acknowledge(got[1])
-	expectError(t, err, "not_held")
-	ok(t, member.GiveBack(got[0], 0))
-	expectError(t, member.GiveBack(got[0], -1), "invalid_argument")
+	expectError(t, err, "not_in_flight")
+	ok(t, member.Requeue(got[0], 0))
+	expectError(t, member.Requeue(got[0], -1), "invalid_argument")
 	expect(t, must(member.Acknowledge(got[0], got[1], got[2])), 1)
 	expect(t, must(member.Acknowledge()), 0)
 	expect(t, must(member.AcknowledgeUpTo(got[4])), 2)
@@ -168,7 +168,7 @@ func TestLeasesAndDeadLetters(t *testing.T) {
 	expect(t, second.Deliveries, 2)
 	_, err := slow.Acknowledge(first)
 	expectError(t, err, "lease_lost")
-	ok(t, quick.GiveBack(second, 0))
+	ok(t, quick.Requeue(second, 0))
 	_, err = quick.Receive(NoWait)
 	for i := 0; NameOf(err) == "timeout" && must(group.Info()).DeadLetters == 0 && i < 1000; i++ {
 		time.Sleep(5 * time.Millisecond)

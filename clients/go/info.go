@@ -30,7 +30,7 @@ type TopicInfo struct {
 	// Durable topics.
 	Durable        Durability
 	State          error // why nothing is written to disk; nil: it is
-	KeeperPid      int   // 0: no keeper is needed yet
+	ArchiverPid    int   // 0: no keeper is needed yet
 	SyncInterval   time.Duration
 	CreatedMs      int64
 	FileBytes      uint64
@@ -123,7 +123,7 @@ func topicInfo(c *C.leat_topic_info, partitions []C.leat_partition_info, partici
 		EvictAfter:       time.Duration(c.evict_after_ns),
 		Durable:          Durability(c.durable),
 		State:            errorOf(c.state, c.state_detail),
-		KeeperPid:        int(c.keeper_pid),
+		ArchiverPid:      int(c.archiver_pid),
 		SyncInterval:     time.Duration(c.sync_interval_ns),
 		CreatedMs:        int64(c.created_ms),
 		FileBytes:        uint64(c.file_bytes),

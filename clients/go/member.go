@@ -37,7 +37,7 @@ type Delivery struct {
 	Deliveries int // 1: the first delivery. 0: a gap.
 	state      uint64
 	position   uint64
-	hold       uint64
+	entry      uint64
 }
 
 func (d *Delivery) c() C.leatgo_delivery {
@@ -46,7 +46,7 @@ func (d *Delivery) c() C.leatgo_delivery {
 		partition:  C.uint16_t(d.Partition),
 		state:      C.uint64_t(d.state),
 		position:   C.uint64_t(d.position),
-		hold:       C.uint64_t(d.hold),
+		entry:      C.uint64_t(d.entry),
 		deliveries: C.uint32_t(d.Deliveries),
 	}
 	if d.IsGap() {
@@ -122,7 +122,7 @@ func (m *Member) receive(deliveries []Delivery, timeoutNs C.int64_t) (int, C.int
 		d, from := &deliveries[i], &all[i]
 		bytes = d.unpack((*RecordView)(unsafe.Pointer(&from.record)), bytes)
 		d.Deliveries = int(from.deliveries)
-		d.state, d.position, d.hold = uint64(from.state), uint64(from.position), uint64(from.hold)
+		d.state, d.position, d.entry = uint64(from.state), uint64(from.position), uint64(from.entry)
 	}
 	return int(batch.count), batch.code, batch.detail
 }
@@ -243,13 +243,13 @@ func (m *Member) AcknowledgeAll() (int, error) {
 	return int(count), errorOf(code, 0)
 }
 
-// GiveBack makes the record available to any member again, after a delay.
-func (m *Member) GiveBack(delivery Delivery, delay time.Duration) error {
+// Requeue makes the record available to any member again, after a delay.
+func (m *Member) Requeue(delivery Delivery, delay time.Duration) error {
 	if err := m.enterBriefly(); err != nil {
 		return err
 	}
 	defer m.leave()
-	_, err := m.settle(&delivery, C.LEATGO_GIVE_BACK, delay)
+	_, err := m.settle(&delivery, C.LEATGO_REQUEUE, delay)
 	return err
 }
 

@@ -142,7 +142,7 @@ func TestOverFourGiB(t *testing.T) {
 	expect(t, string(received[0].Value), "ten bytes!")
 	expect(t, len(must(subscriber.ReceiveBatch(soon(t), size))), 1)
 	ok(t, syscall.Mprotect(huge, syscall.PROT_READ|syscall.PROT_WRITE))
-	ok(t, member.GiveBack(received[0], 0))
+	ok(t, member.Requeue(received[0], 0))
 	expect(t, must(member.ReceiveCopy(soon(t), huge)), 10)
 	expect(t, string(huge[:10]), "ten bytes!")
 }
@@ -259,8 +259,8 @@ func TestZeroHandles(t *testing.T) {
 	expect(t, within.publisher.Close(), ErrHandleClosed)
 	expect(t, within.subscriber.Close(), ErrHandleClosed)
 	expect(t, within.member.Close(), ErrHandleClosed)
-	expectError(t, within.claim.Commit(0), "not_held")
-	expectError(t, within.claim.Abort(), "not_held")
+	expectError(t, within.claim.Commit(0), "not_in_flight")
+	expectError(t, within.claim.Abort(), "not_in_flight")
 }
 
 // Copies of a claim are the same claim: what an old one does concerns no other claim of the publisher.
@@ -275,8 +275,8 @@ func TestCopiedClaims(t *testing.T) {
 	copy(first.Room, "first")
 	ok(t, job.claim.Commit(5))
 	second := must(publisher.BeginClaim(background, 6))
-	expectError(t, first.Abort(), "not_held")
-	expectError(t, job.claim.Commit(1), "not_held")
+	expectError(t, first.Abort(), "not_in_flight")
+	expectError(t, job.claim.Commit(1), "not_in_flight")
 	ok(t, publisher.Close()) // Takes effect behind the claim, whose room is there until then.
 	copy(second.Room, "second")
 	expect(t, second.Commit(6), ErrHandleClosed)
@@ -290,13 +290,13 @@ func TestInventedDeliveries(t *testing.T) {
 	member := must(must(topic.Group("g", GroupOptions{})).Join(MemberOptions{}))
 	defer member.Close()
 	for _, partition := range []int{0, 1, -1, 70000} {
-		d := Delivery{Record: Record{Partition: partition, Offset: 1 << 60}, state: 1 << 63, position: 77, hold: 5}
+		d := Delivery{Record: Record{Partition: partition, Offset: 1 << 60}, state: 1 << 63, position: 77, entry: 5}
 		_, err := member.Acknowledge(d)
-		expectError(t, err, "not_held")
+		expectError(t, err, "not_in_flight")
 		_, err = member.Acknowledge(d, d)
-		expectError(t, err, "not_held")
+		expectError(t, err, "not_in_flight")
 		_, err = member.AcknowledgeUpTo(d)
-		expectError(t, err, "not_held")
-		expectError(t, member.GiveBack(d, 0), "not_held")
+		expectError(t, err, "not_in_flight")
+		expectError(t, member.Requeue(d, 0), "not_in_flight")
 	}
 }

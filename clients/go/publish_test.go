@@ -150,8 +150,8 @@ func TestOpenClaimsAreSettledOnce(t *testing.T) {
 	expectError(t, claim.Commit(11), "invalid_argument")
 	expectError(t, claim.Commit(-1), "invalid_argument")
 	ok(t, claim.Commit(copy(claim.Room, "bytes")))
-	expectError(t, claim.Commit(1), "not_held")
-	expectError(t, claim.Abort(), "not_held")
+	expectError(t, claim.Commit(1), "not_in_flight")
+	expectError(t, claim.Abort(), "not_in_flight")
 	expect(t, string(must(subscriber.Receive(soon(t))).Value), "bytes")
 	ok(t, must(publisher.BeginClaim(background, 0)).Abort())
 

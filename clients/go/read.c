@@ -80,7 +80,7 @@ static leat_delivery to_delivery(const leatgo_delivery *from) {
   to.deliveries = from->deliveries;
   to.state = from->state;
   to.position = from->position;
-  to.hold = from->hold;
+  to.entry = from->entry;
   return to;
 }
 
@@ -91,7 +91,7 @@ leatgo_result leatgo_settle(leat_member *member, leatgo_delivery delivery, uint3
   if (how == LEATGO_ACKNOWLEDGE) result.code = leat_member_acknowledge(member, &settled);
   if (how == LEATGO_ACKNOWLEDGE_UP_TO)
     result.code = leat_member_acknowledge_up_to(member, &settled, &result.number);
-  if (how == LEATGO_GIVE_BACK) result.code = leat_member_give_back(member, &settled, delay_ns);
+  if (how == LEATGO_REQUEUE) result.code = leat_member_requeue(member, &settled, delay_ns);
   return result;
 }
 

@@ -75,13 +75,13 @@ leatgo_result leatgo_receive_copy(leat_member *member, uint8_t *buffer, uint64_t
 
 #define LEATGO_ACKNOWLEDGE 0
 #define LEATGO_ACKNOWLEDGE_UP_TO 1
-#define LEATGO_GIVE_BACK 2
+#define LEATGO_REQUEUE 2
 // What a delivery is known by.
 typedef struct leatgo_delivery {
   uint64_t offset;
   uint64_t state;
   uint64_t position;
-  uint64_t hold;
+  uint64_t entry;
   uint32_t deliveries;
   uint16_t partition;
   uint16_t flags;  // LEAT_RECORD_...

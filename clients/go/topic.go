@@ -85,7 +85,7 @@ func OpenContext(ctx context.Context, name string, place Place) (*Topic, error) 
 	if ctx != nil && ctx.Err() != nil {
 		return nil, endOf(ctx, ErrNotFound)
 	}
-	for nap := 5 * time.Millisecond; ; nap = shorter(2*nap, 250*time.Millisecond) {
+	for backoff := 5 * time.Millisecond; ; backoff = shorter(2*backoff, 250*time.Millisecond) {
 		var c *C.leat_topic
 		var detail C.int32_t
 		code := C.leat_topic_open(text, size, 0, &where, &c, &detail)
@@ -98,7 +98,7 @@ func OpenContext(ctx context.Context, name string, place Place) (*Topic, error) 
 		if ctx != nil && ctx.Err() != nil {
 			return nil, endOf(ctx, ErrNotFound)
 		}
-		timer := time.NewTimer(nap) // The end of a context ends this; it would end no wait of C.
+		timer := time.NewTimer(backoff) // The end of a context ends this; it would end no wait of C.
 		select {
 		case <-timer.C:
 		case <-doneOf(ctx):

@@ -285,7 +285,7 @@ end
 
 function commands.group_info(command)
   local info = assert(get(command):info())
-  return with("returned", info.returned) .. " claiming=" .. info.claiming
+  return with("returned", info.returned) .. " taking=" .. info.taking
 end
 
 function commands.seek(command)
@@ -332,8 +332,8 @@ function commands.acknowledge_all(command)
   return with("count", assert(get(command):acknowledge_all()))
 end
 
-function commands.give_back(command)
-  assert(get(command):give_back(named(command, 2), command:number("delay", 0) / 1000))
+function commands.requeue(command)
+  assert(get(command):requeue(named(command, 2), command:number("delay", 0) / 1000))
 end
 
 function commands.in_flight(command)

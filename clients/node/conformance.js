@@ -257,8 +257,8 @@ const commands = {
     await get(command).deleteGroup(command.handles[1], { force: command.flag('force') });
   },
   async group_info(command) {
-    const { returned, claiming } = await get(command).info();
-    return `returned=${returned} claiming=${claiming}`;
+    const { returned, taking } = await get(command).info();
+    return `returned=${returned} taking=${taking}`;
   },
   seek(command) {
     get(command).seek(fromOf(command.option('to')), command.number('partition'));
@@ -292,8 +292,8 @@ const commands = {
   acknowledge_all(command) {
     return `count=${get(command).acknowledgeAll()}`;
   },
-  give_back(command) {
-    get(command).giveBack(...held(command, [command.handles[1]]), { delay: command.number('delay', 0) });
+  requeue(command) {
+    get(command).requeue(...held(command, [command.handles[1]]), { delay: command.number('delay', 0) });
   },
   in_flight(command) {
     return `count=${get(command).inFlight}`;

@@ -239,7 +239,7 @@ class Driver:
 
     def do_group_info(self, _command, group):
         info = group.info()
-        return f"returned={info['returned']} claiming={info['claiming']}"
+        return f"returned={info['returned']} taking={info['taking']}"
 
     def do_seek(self, command, group):
         group.seek(from_of(command.option("to")), command.number("partition"))
@@ -273,8 +273,8 @@ class Driver:
     def do_acknowledge_all(self, _command, member):
         return f"count={member.acknowledge_all()}"
 
-    def do_give_back(self, command, member, number):
-        member.give_back(*self.named(command, [number]), delay=command.number("delay", 0) / 1000)
+    def do_requeue(self, command, member, number):
+        member.requeue(*self.named(command, [number]), delay=command.number("delay", 0) / 1000)
 
     def do_in_flight(self, _command, member):
         return f"count={member.in_flight()}"

@@ -244,7 +244,7 @@ module GroupCommands
 
   def do_group_info(_command, group)
     info = group.info
-    "returned=#{info["returned"]} claiming=#{info["claiming"]}"
+    "returned=#{info["returned"]} taking=#{info["taking"]}"
   end
 
   def do_seek(command, group)
@@ -288,8 +288,8 @@ module GroupCommands
     "count=#{member.acknowledge_all}"
   end
 
-  def do_give_back(command, member, number)
-    member.give_back(named(command, number), delay: command.number("delay", 0) / 1000.0)
+  def do_requeue(command, member, number)
+    member.requeue(named(command, number), delay: command.number("delay", 0) / 1000.0)
   end
 
   def do_in_flight(_command, member)

@@ -79,7 +79,7 @@ struct GroupInfo {
   std::uint64_t returned_limit = 0;  // spare room for returned records, beyond the members' own
   // redelivery_full if that room is full: members whose own room is also full then
   // claim nothing new.
-  Errc claiming = Errc::ok;
+  Errc taking = Errc::ok;
   std::uint64_t dead_letters = 0;      // records that went to the dead-letter topic
   std::string dead_letter_topic;       // its name; empty without max_deliveries
   std::vector<MemberInfo> members;     // living members only
@@ -128,10 +128,10 @@ class Group {
   Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created);
 
   // Takes the topic's group lock; released by the destructor, or by the kernel if the owner dies.
-  static Result<detail::GroupLock> lock(detail::SharedTopic& topic);
+  static Result<detail::GroupLock> lock(detail::MappedTopic& topic);
   // The caller holds the group lock.
-  static void finish_deletions(detail::SharedTopic& topic);
-  static Result<std::shared_ptr<detail::GroupView>> find(detail::SharedTopic& topic,
+  static void finish_deletions(detail::MappedTopic& topic);
+  static Result<std::shared_ptr<detail::GroupView>> find(detail::MappedTopic& topic,
                                                          const std::string& name);
   static Result<std::shared_ptr<detail::GroupView>> create(const Topic& topic,
                                                            const std::string& name,
@@ -142,12 +142,12 @@ class Group {
                                                                  const std::string& name,
                                                                  const GroupOptions& options);
   static Result<std::shared_ptr<detail::GroupView>> make_saved(
-      detail::SharedTopic& topic, const detail::SavedGroup& saved,
+      detail::MappedTopic& topic, const detail::SavedGroup& saved,
       const detail::GroupGeometry& geometry, const std::vector<detail::CursorValue>& cursors);
-  static Result<std::shared_ptr<detail::GroupView>> restore(detail::SharedTopic& topic,
+  static Result<std::shared_ptr<detail::GroupView>> restore(detail::MappedTopic& topic,
                                                             const std::string& name);
-  static Result<void> delete_saved(detail::SharedTopic& topic, const detail::GroupView& view);
-  static Result<std::vector<std::string>> stored_names(detail::SharedTopic& topic);
+  static Result<void> delete_saved(detail::MappedTopic& topic, const detail::GroupView& view);
+  static Result<std::vector<std::string>> stored_names(detail::MappedTopic& topic);
   static Result<Group> open(const Topic& topic, const std::string& name,
                             const GroupOptions* options);
   static Result<void> delete_group(const Topic& topic, const std::string& name, bool force);
@@ -157,10 +157,10 @@ class Group {
                                               const From& from);
   static Result<Places> places_of(const Topic& topic, Subscriber& subscriber, const From& from);
   static bool was_evicted(const Subscriber& subscriber) noexcept;
-  static Result<detail::CursorValue> offset_of_place(detail::SharedTopic& topic,
+  static Result<detail::CursorValue> offset_of_place(detail::MappedTopic& topic,
                                                      detail::PartitionReader& reader,
                                                      const From& from);
-  static std::uint64_t offset_of_cursor(const detail::SharedTopic& topic,
+  static std::uint64_t offset_of_cursor(const detail::MappedTopic& topic,
                                         const detail::GroupView& view,
                                         std::uint32_t partition) noexcept;
 

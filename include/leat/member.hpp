@@ -53,27 +53,27 @@ struct Delivery {
   friend struct detail::DeliveryParts;
   std::uint64_t state_ = 0;  // State of the hold when it was delivered.
   std::uint64_t position_ = 0;
-  std::uint64_t hold_ = 0;  // Which member of this process has it, and in which hold.
+  std::uint64_t entry_ = 0;  // Which member of this process has it, and in which hold.
 };
 
 namespace detail {
 // A Delivery as plain numbers, which is all that settling it needs: for the interface of other languages.
-// Numbers that no delivery had are `not_held`.
+// Numbers that no delivery had are `not_in_flight`.
 struct DeliveryParts {
   std::uint64_t state = 0;
   std::uint64_t position = 0;
-  std::uint64_t hold = 0;
+  std::uint64_t entry = 0;
   std::uint32_t partition = 0;
 
   static DeliveryParts of(const Delivery& delivery) noexcept {
-    return {delivery.state_, delivery.position_, delivery.hold_, delivery.record.partition};
+    return {delivery.state_, delivery.position_, delivery.entry_, delivery.record.partition};
   }
   Delivery delivery() const noexcept {
     Delivery made;
     made.record.partition = partition;
     made.state_ = state;
     made.position_ = position;
-    made.hold_ = hold;
+    made.entry_ = entry;
     return made;
   }
 };
@@ -126,7 +126,7 @@ class Member {
   }
 
   // Tells the group that the record is done: it is never delivered again.
-  //   not_held     acknowledged or given back already, or another member's
+  //   not_in_flight  acknowledged or given back already, or another member's
   //   lease_lost   held for longer than the group's lease: another member has it, or will
   //   closed, forked
   Result<void> acknowledge(const Delivery& delivery);
@@ -134,7 +134,7 @@ class Member {
   // others change nothing. It is an error only if records were given and none of them was acknowledged.
   // Like repeated acknowledge(), but publishers that wait for room are woken once.
   //   lease_lost   the lease of at least one was lost
-  //   not_held     each was acknowledged or given back already, or is another member's
+  //   not_in_flight  each was acknowledged or given back already, or is another member's
   //   closed, forked
   Result<std::size_t> acknowledge(std::span<const Delivery> deliveries);
   // Acknowledges the record and all that this member received before it (acknowledge_all: all
@@ -145,8 +145,8 @@ class Member {
 
   // Makes the record available for redelivery, to any member, after the delay. Errors as
   // acknowledge().
-  Result<void> give_back(const Delivery& delivery,
-                         std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
+  Result<void> requeue(const Delivery& delivery,
+                       std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
 
   // Waits until receive() or poll() may have something to do.
   //   timeout, stopped, interrupted, forked; other errors are reported by receive() and poll()

@@ -39,7 +39,7 @@ struct PublisherOptions {
   // durability is fsync, else committed. Claim::commit() never waits: call flush() after it.
   std::optional<Stage> acknowledge = {};
   // Only offsets below the returned value are published. Called by the publishing thread when
-  // that value is reached, and after Topic::make_publishers_look(). At the limit the
+  // that value is reached, and after Topic::recheck_offset_limits(). At the limit the
   // publisher acts as if the topic were full. The limit is exact for any number of
   // publishers, if all of them have it. A call that publishes or claims through this publisher gets
   // `busy` for the partition that is being claimed. It must not move or destroy the publisher.

@@ -56,7 +56,7 @@ class Headers {
  public:
   class Iterator {
    public:
-    Iterator(const std::byte* at, const std::byte* end) noexcept : at_{at}, end_{end} { look(); }
+    Iterator(const std::byte* at, const std::byte* end) noexcept : at_{at}, end_{end} { parse(); }
     Header operator*() const noexcept {
       const std::byte* name = at_ + 8;
       return {{reinterpret_cast<const char*>(name), name_size_},
@@ -64,7 +64,7 @@ class Headers {
     }
     Iterator& operator++() noexcept {
       at_ += 8 + std::size_t{name_size_} + value_size_;
-      look();
+      parse();
       return *this;
     }
     bool operator==(const Iterator& other) const noexcept { return at_ == other.at_; }
@@ -74,7 +74,7 @@ class Headers {
     // Copies the sizes of the header at `at_` and checks the copies, so that nothing beyond the
     // end is read even if another process overwrites the memory later. An incomplete header
     // ends the list.
-    void look() noexcept {
+    void parse() noexcept {
       const auto left = static_cast<std::size_t>(end_ - at_);
       if (left == 0) return;
       if (left >= 8) {

@@ -23,37 +23,39 @@ namespace leat::inline v0 {
 // knows them.
 enum class Errc : std::int32_t {
   ok = 0,
-  invalid_argument = 1,   // a name, size or combination of options that is not possible
-  not_found = 2,          // no topic (or group) of that name
-  exists = 3,             // the name is already taken
-  busy = 4,               // another process or handle has what only one may have; or a claim is still open
-  permission = 5,         // the operating system denied access
-  wrong_format = 6,       // not a Leat topic, or one of another format version
-  corrupt = 7,            // a check on shared memory failed: it was overwritten
-  full = 8,               // no room in the topic, and the policy or the deadline forbids waiting
-  no_space = 9,           // no room for files, or the keeper cannot write them: Error::system_error
-  too_large = 10,         // larger than max_record_size(); Error::system_error is the limit in bytes
-  timeout = 11,           // the deadline passed
-  stopped = 12,           // a stop token, a descriptor or stop_waits() ended the wait
-  deleted = 13,           // the topic was deleted
-  forked = 14,            // the handle was inherited through fork(); open a new one in the child
-  revoked = 15,           // others gave up this claim because its owner did not run for too long
-  would_deadlock = 16,    // only subscribers and members of the calling thread could make room
-  not_allowed = 17,       // the topic's options do not allow the call
-  too_many = 18,          // all participant slots, groups or seats are in use
-  unsupported = 19,       // the kernel or file system lacks a feature, or (ENOENT) /proc is not mounted
-  in_flight_full = 20,    // the member holds as many records as its group allows: acknowledge some
-  redelivery_full = 21,   // the group has no room for more returned records, so it claims no new ones
-  not_held = 22,          // the member does not hold this record, or no longer; in C also: a settled claim
+  invalid_argument = 1,  // a name, size or combination of options that is not possible
+  not_found = 2,         // no topic (or group) of that name
+  exists = 3,            // the name is already taken
+  busy = 4,        // another process or handle has what only one may have; or a claim is still open
+  permission = 5,  // the operating system denied access
+  wrong_format = 6,     // not a Leat topic, or one of another format version
+  corrupt = 7,          // a check on shared memory failed: it was overwritten
+  full = 8,             // no room in the topic, and the policy or the deadline forbids waiting
+  no_space = 9,         // no room for files, or the keeper cannot write them: Error::system_error
+  too_large = 10,       // larger than max_record_size(); Error::system_error is the limit in bytes
+  timeout = 11,         // the deadline passed
+  stopped = 12,         // a stop token, a descriptor or stop_waits() ended the wait
+  deleted = 13,         // the topic was deleted
+  forked = 14,          // the handle was inherited through fork(); open a new one in the child
+  revoked = 15,         // others gave up this claim because its owner did not run for too long
+  would_deadlock = 16,  // only subscribers and members of the calling thread could make room
+  not_allowed = 17,     // the topic's options do not allow the call
+  too_many = 18,        // all participant slots, groups or seats are in use
+  unsupported = 19,  // the kernel or file system lacks a feature, or (ENOENT) /proc is not mounted
+  in_flight_full = 20,  // the member holds as many records as its group allows: acknowledge some
+  redelivery_full =
+      21,  // the group has no room for more returned records, so it claims no new ones
+  not_in_flight =
+      22,  // the member does not hold this record, or no longer; in C also: a settled claim
   lease_lost = 23,        // the record was held for longer than the group's lease and taken away
   closed = 24,            // the consumer group was deleted
   buffer_too_small = 25,  // the record was not consumed; Error::system_error is its size in bytes
   io_error = 26,          // another system call failed; Error::system_error is its errno
   read_only = 27,         // durable topics: writing to disk has failed; nothing more is published
   not_durable = 28,       // the record is published, but not on the medium, or nobody knows
-  expired = 29,           // durable topics: the group's next record was deleted (GroupOptions::on_expired)
-  interrupted = 30,       // a signal handler ran during an `interruptible` wait
-  no_memory = 31,         // the process could not get memory
+  expired = 29,  // durable topics: the group's next record was deleted (GroupOptions::on_expired)
+  interrupted = 30,  // a signal handler ran during an `interruptible` wait
+  no_memory = 31,    // the process could not get memory
 };
 
 // An error code and, if a system call failed, its errno; otherwise 0. With too_large,

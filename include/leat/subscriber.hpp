@@ -99,7 +99,7 @@ class Subscriber final : private detail::Waiter {
   //   forked    the handle was inherited through fork(), perhaps in a callback of this call
   template <class OnRecord>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {
-    auto count = poll_and_keep<false>(limit, on_record, [this](const Event& e) { tell(e); });
+    auto count = poll_and_keep<false>(limit, on_record, [this](const Event& e) { report(e); });
     let_go();
     return count;
   }
@@ -125,7 +125,7 @@ class Subscriber final : private detail::Waiter {
     while (true) {
       auto count = poll_and_keep<false>(
           1, [&](const Record& record) { received = record; },
-          [this](const Event& event) { tell(event); });
+          [this](const Event& event) { report(event); });
       if (!count) return count.error();
       if (*count == 1) return received;
       // It may be ready and get nothing, again and again: while publishers overtake a slow on_event(), or
@@ -176,7 +176,7 @@ class Subscriber final : private detail::Waiter {
                                       const Deadline& deadline, const std::stop_token& stop);
   Subscriber();
 
-  void tell(const Event& gap) {
+  void report(const Event& gap) {
     if (on_event_) on_event_(gap);
   }
 
@@ -223,12 +223,12 @@ class Subscriber final : private detail::Waiter {
 
   // Only gaps were there.
   Result<std::size_t> after_gaps();
-  // Nothing was there: calls look_around(), at each tick of the kernel's cheap clock.
+  // Nothing was there: calls housekeep(), at each tick of the kernel's cheap clock.
   Result<std::size_t> after_empty_poll();
 
   bool is_ready() noexcept override;
-  // Calls PartitionReader::look_after_hole() of each reader.
-  Result<std::int64_t> look_around() override;
+  // Calls PartitionReader::repair_hole() of each reader.
+  Result<std::int64_t> housekeep() override;
 
   std::vector<detail::PartitionReader> readers_;
   std::size_t next_reader_ = 0;

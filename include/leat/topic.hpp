@@ -27,7 +27,7 @@ namespace leat::inline v0 {
 namespace detail {
 class Fd;
 struct NewTopic;
-class SharedTopic;
+class MappedTopic;
 }  // namespace detail
 
 class Group;  // group.hpp, which also defines the functions that return one.
@@ -131,7 +131,7 @@ struct DurableInfo {
   std::uint64_t disk_bytes = 0;  // of all its files
   Errc state = Errc::ok;         // why nothing is written: no_space, read_only
   std::int32_t reason = 0;       // errno, unless the state is ok
-  std::uint32_t keeper_pid = 0;  // 0: no keeper is needed yet
+  std::uint32_t archiver_pid = 0;  // 0: no keeper is needed yet
   std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
   std::uint64_t cut_records = 0;  // that were never written whole,
   std::uint64_t damaged = 0;      // and offsets whose records cannot be read
@@ -250,7 +250,7 @@ class Topic {
   // To be called after the result of some publisher's PublisherOptions::offset_limit has
   // changed: wakes publishers that wait, and makes all publishers call offset_limit again before
   // their next record.
-  void make_publishers_look() const noexcept;
+  void recheck_offset_limits() const noexcept;
 
   // Policy grow: gives idle memory beyond min_capacity() back to the system: what no gating
   // subscriber or group still needs, and publishers would not add again at once. Returns
@@ -288,7 +288,7 @@ class Topic {
   // makes it writable again. Call it when the cause has been fixed. Waits until the deadline.
   //   io_error      the disk still fails; the topic stays read-only
   //   not_durable   the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal
-  //                 handler ran during the wait: the topic is writable, and the keeper goes on
+  //                 handler ran during the wait: the topic is writable, and the archiver goes on
   //   not_allowed   the topic is not durable
   //   deleted
   Result<void> repair(const Deadline& deadline = Deadline::never(),
@@ -321,7 +321,7 @@ class Topic {
  private:
   friend struct TopicTesting;
   friend class Group;
-  Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic,
+  Topic(std::string name, std::shared_ptr<detail::MappedTopic> topic,
         std::string directory) noexcept;
 
   static Result<detail::NewTopic> new_topic(const TopicOptions& options);
@@ -332,17 +332,17 @@ class Topic {
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
                               const std::string& directory_name, const std::string& data_directory);
   static Result<Topic> create_durable(const std::string& name, const TopicOptions& options);
-  static Result<std::shared_ptr<detail::SharedTopic>> keep_while_open(
-      std::shared_ptr<detail::SharedTopic> topic, const std::string& name);
-  static void delete_if_unused(detail::SharedTopic& topic, const std::string& name);
-  static std::uint64_t look_at_attempt(detail::SharedTopic& topic) noexcept;
-  static bool has_living_participants(const detail::SharedTopic& topic);
+  static Result<std::shared_ptr<detail::MappedTopic>> keep_while_open(
+      std::shared_ptr<detail::MappedTopic> topic, const std::string& name);
+  static void delete_if_unused(detail::MappedTopic& topic, const std::string& name);
+  static std::uint64_t read_attempt(detail::MappedTopic& topic) noexcept;
+  static bool has_living_participants(const detail::MappedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
                                    const Callback<void(std::uint32_t)>& fill) const;
   Result<void> become_exclusive(const detail::Participant& me) const;
 
   std::string name_;
-  std::shared_ptr<detail::SharedTopic> topic_;
+  std::shared_ptr<detail::MappedTopic> topic_;
   std::string directory_;
 };
 

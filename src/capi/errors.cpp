@@ -37,7 +37,7 @@ constexpr ErrorName kErrorNames[] = {
     {Errc::unsupported, "unsupported"},
     {Errc::in_flight_full, "in_flight_full"},
     {Errc::redelivery_full, "redelivery_full"},
-    {Errc::not_held, "not_held"},
+    {Errc::not_in_flight, "not_in_flight"},
     {Errc::lease_lost, "lease_lost"},
     {Errc::closed, "closed"},
     {Errc::buffer_too_small, "buffer_too_small"},

@@ -44,7 +44,7 @@ leat_group_info to_info(const GroupInfo& from) {
   to.returned = from.returned;
   to.returned_limit = from.returned_limit;
   to.dead_letters = from.dead_letters;
-  to.claiming = static_cast<std::int32_t>(from.claiming);
+  to.taking = static_cast<std::int32_t>(from.taking);
   to.member_count = static_cast<std::uint32_t>(from.members.size());
   to.partition_count = static_cast<std::uint32_t>(from.offsets.size());
   return to;

@@ -86,7 +86,7 @@ extern "C" {
 #define LEAT_ERR_UNSUPPORTED 19      // not supported by this kernel or file system
 #define LEAT_ERR_IN_FLIGHT_FULL 20   // this member holds as many records as its group allows: acknowledge some
 #define LEAT_ERR_REDELIVERY_FULL 21  // more records came back, or wait for their key, than the group has room for
-#define LEAT_ERR_NOT_HELD 22         // that record or claim is not held (any more)
+#define LEAT_ERR_NOT_IN_FLIGHT 22    // that record or claim is not held (any more)
 #define LEAT_ERR_LEASE_LOST 23       // the record was held for longer than the group's lease
 #define LEAT_ERR_CLOSED 24           // the consumer group was deleted
 #define LEAT_ERR_BUFFER_TOO_SMALL 25 // the buffer is too small for the record
@@ -454,7 +454,7 @@ typedef struct leat_topic_info {
   uint32_t durable;          // LEAT_DURABILITY_...
   int32_t state;             // why nothing is written to disk, LEAT_ERR_...; LEAT_OK: it is
   int32_t state_detail;      // its errno
-  uint32_t keeper_pid;       // 0: no keeper is needed yet
+  uint32_t archiver_pid;     // 0: no keeper is needed yet
   int64_t sync_interval_ns;  // LEAT_DURABILITY_INTERVAL
   int64_t created_ms;        // milliseconds since 1970
   uint64_t file_bytes;
@@ -610,7 +610,7 @@ typedef struct leat_claim {
 LEAT_API int32_t leat_publisher_claim(leat_publisher *publisher, uint64_t size, int64_t timeout_ns,
                                       leat_claim *claim, int32_t *detail);
 // Publishes the first `size` bytes. Never waits. The memory must not be touched afterwards.
-//   LEAT_ERR_NOT_HELD           it was committed or aborted already, or belongs to another publisher
+//   LEAT_ERR_NOT_IN_FLIGHT      it was committed or aborted already, or belongs to another publisher
 //   LEAT_ERR_INVALID_ARGUMENT   `size` is larger than what was claimed; the claim stays open
 //   LEAT_ERR_REVOKED            not delivered: this thread did not run for longer than revoke_after_ns
 //   LEAT_ERR_DELETED            the topic was deleted; subscribers still attached may get the record
@@ -815,7 +815,7 @@ typedef struct leat_group_info {
   uint64_t returned;         // waiting for redelivery or for their key
   uint64_t returned_limit;
   uint64_t dead_letters;  // records that went to the dead-letter topic
-  int32_t claiming;       // LEAT_ERR_REDELIVERY_FULL: no room for returned records; otherwise LEAT_OK
+  int32_t taking;         // LEAT_ERR_REDELIVERY_FULL: no room for returned records; otherwise LEAT_OK
   uint32_t member_count;  // alive now
   uint32_t partition_count;
   uint32_t reserved;
@@ -885,7 +885,7 @@ typedef struct leat_delivery {
   uint32_t reserved;
   uint64_t state;     // not for programs, as the next two
   uint64_t position;
-  uint64_t hold;
+  uint64_t entry;
 } leat_delivery;
 
 // Stores up to `capacity` available records and how many; waits for the first. The member holds each until
@@ -895,7 +895,7 @@ typedef struct leat_delivery {
 // On durable topics, gaps come as entries too: offsets that this member came upon and that no member will
 // get. Those found during a call come before the records that it returns; those for which the array has
 // no room come with the next call, which then does not wait. They are held by nobody: acknowledging one
-// is LEAT_ERR_NOT_HELD.
+// is LEAT_ERR_NOT_IN_FLIGHT.
 //   LEAT_ERR_IN_FLIGHT_FULL   it holds as many records as the group allows
 //   LEAT_ERR_EXPIRED          retention has deleted the next record, and the group stops then
 //   LEAT_ERR_TIMEOUT, LEAT_ERR_STOPPED, LEAT_ERR_INTERRUPTED, LEAT_ERR_CLOSED, LEAT_ERR_DELETED,
@@ -913,7 +913,7 @@ LEAT_API int32_t leat_member_receive_copy(leat_member *member, void *buffer, uin
                                           uint64_t *size, int64_t timeout_ns, int32_t *detail);
 
 // Tells the group that the record is done: it is never delivered again.
-//   LEAT_ERR_NOT_HELD     acknowledged or given back already, another member's, or a gap
+//   LEAT_ERR_NOT_IN_FLIGHT  acknowledged or given back already, another member's, or a gap
 //   LEAT_ERR_LEASE_LOST   held for longer than the group's lease: another member has it, or will
 //   LEAT_ERR_CLOSED
 LEAT_API int32_t leat_member_acknowledge(leat_member *member, const leat_delivery *delivery);
@@ -931,8 +931,8 @@ LEAT_API int32_t leat_member_acknowledge_all(leat_member *member, uint64_t *ackn
 // Makes the record available to any member again, after `delay_ns` nanoseconds. Errors as
 // leat_member_acknowledge().
 //   LEAT_ERR_INVALID_ARGUMENT   the delay is below 0
-LEAT_API int32_t leat_member_give_back(leat_member *member, const leat_delivery *delivery,
-                                       int64_t delay_ns);
+LEAT_API int32_t leat_member_requeue(leat_member *member, const leat_delivery *delivery,
+                                     int64_t delay_ns);
 
 // Waits until leat_member_receive() may have something to do.
 //   LEAT_ERR_TIMEOUT, LEAT_ERR_STOPPED, LEAT_ERR_INTERRUPTED; others are returned by receiving

@@ -26,7 +26,7 @@ void put_delivery(leat_delivery& to, const Delivery& from) noexcept {
   to.reserved = 0;
   to.state = parts.state;
   to.position = parts.position;
-  to.hold = parts.hold;
+  to.entry = parts.entry;
 }
 
 // Stores the first gaps that were found and not stored yet, and forgets them. Returns how many.
@@ -74,7 +74,7 @@ bool read_delivery(const leat_member& member, const leat_delivery& from, Deliver
   if (is_gap(from) || from.record.partition >= member.partitions) return false;
   into = leat::detail::DeliveryParts{.state = from.state,
                                      .position = from.position,
-                                     .hold = from.hold,
+                                     .entry = from.entry,
                                      .partition = from.record.partition}
              .delivery();
   return true;
@@ -158,7 +158,7 @@ std::int32_t leat_member_acknowledge(leat_member* member, const leat_delivery* d
   if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     Delivery named;
-    if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_HELD;
+    if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_IN_FLIGHT;
     return code_of(member->member.acknowledge(named), nullptr);
   });
 }
@@ -178,7 +178,7 @@ std::int32_t leat_member_acknowledge_some(leat_member* member, const leat_delive
         any_wrong = true;
       }
     }
-    if (any_wrong && member->named.empty()) return LEAT_ERR_NOT_HELD;
+    if (any_wrong && member->named.empty()) return LEAT_ERR_NOT_IN_FLIGHT;
     return code_of(member->member.acknowledge(std::span<const Delivery>{member->named}),
                    acknowledged, nullptr);
   });
@@ -191,7 +191,7 @@ std::int32_t leat_member_acknowledge_up_to(leat_member* member, const leat_deliv
   if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     Delivery named;
-    if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_HELD;
+    if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_IN_FLIGHT;
     return code_of(member->member.acknowledge_up_to(named), acknowledged, nullptr);
   });
 }
@@ -203,14 +203,14 @@ std::int32_t leat_member_acknowledge_all(leat_member* member, std::uint64_t* ack
                  [&] { return code_of(member->member.acknowledge_all(), acknowledged, nullptr); });
 }
 
-std::int32_t leat_member_give_back(leat_member* member, const leat_delivery* delivery,
-                                   std::int64_t delay_ns) {
+std::int32_t leat_member_requeue(leat_member* member, const leat_delivery* delivery,
+                                 std::int64_t delay_ns) {
   if (member == nullptr || delivery == nullptr || delay_ns < 0) return LEAT_ERR_INVALID_ARGUMENT;
   if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     Delivery named;
-    if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_HELD;
-    return code_of(member->member.give_back(named, std::chrono::nanoseconds{delay_ns}), nullptr);
+    if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_IN_FLIGHT;
+    return code_of(member->member.requeue(named, std::chrono::nanoseconds{delay_ns}), nullptr);
   });
 }
 

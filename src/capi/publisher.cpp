@@ -195,7 +195,7 @@ std::int32_t leat_publisher_commit(leat_publisher* publisher, const leat_claim* 
                                    std::uint64_t size, std::int32_t* detail) {
   if (publisher == nullptr || claim == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
   if (is_forked(*publisher)) return LEAT_ERR_FORKED;
-  if (!is_open(*publisher, *claim)) return LEAT_ERR_NOT_HELD;
+  if (!is_open(*publisher, *claim)) return LEAT_ERR_NOT_IN_FLIGHT;
   if (size > publisher->claim->payload().size()) return LEAT_ERR_INVALID_ARGUMENT;
   return guarded(detail, [&] {
     const std::int32_t done = code_of(publisher->claim->commit(size), detail);
@@ -208,7 +208,7 @@ std::int32_t leat_publisher_abort(leat_publisher* publisher, const leat_claim* c
                                   std::int32_t* detail) {
   if (publisher == nullptr || claim == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
   if (is_forked(*publisher)) return LEAT_ERR_FORKED;
-  if (!is_open(*publisher, *claim)) return LEAT_ERR_NOT_HELD;
+  if (!is_open(*publisher, *claim)) return LEAT_ERR_NOT_IN_FLIGHT;
   return guarded(detail, [&] {
     const std::int32_t done = code_of(publisher->claim->abort(), detail);
     publisher->claim.reset();

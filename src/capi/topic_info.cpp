@@ -28,7 +28,7 @@ void put_durable(leat_topic_info& to, const DurableInfo& from) {
   to.durable = static_cast<std::uint32_t>(from.durability);
   to.state = static_cast<std::int32_t>(from.state);
   to.state_detail = from.reason;
-  to.keeper_pid = from.keeper_pid;
+  to.archiver_pid = from.archiver_pid;
   to.sync_interval_ns = from.sync_interval.count();
   to.created_ms = from.created_ms;
   to.file_bytes = from.file_bytes;
@@ -111,6 +111,7 @@ std::int32_t leat_topic_get_json(leat_topic* topic, char* buffer, std::uint64_t 
   *size = 0;
   if (is_forked(*topic)) return LEAT_ERR_FORKED;
   return guarded(detail, [&] {
-    return write_text(facts::json_text(facts::facts_of(topic->topic)), buffer, capacity, size);
+    return write_text(description::json_text(description::describe_topic(topic->topic)), buffer,
+                      capacity, size);
   });
 }

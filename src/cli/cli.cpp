@@ -20,7 +20,7 @@ namespace leat::cli {
 namespace {
 
 // Opens a topic's memory without waiting for anybody. Null if it has none here.
-std::unique_ptr<detail::SharedTopic> window_of(const std::string& topic) {
+std::unique_ptr<detail::MappedTopic> window_of(const std::string& topic) {
   auto directory = detail::open_directory({}, false);
   auto attached = directory ? detail::attach_files(*directory, topic) : directory.error();
   if (!attached) return nullptr;
@@ -42,7 +42,7 @@ std::string no_space_sentence(Error error, const std::string& topic, const std::
   const char* const limit =
       reason == EFBIG ? ": raise its `ulimit -f`, or open the topic in another process" : "";
   return fmt::format(
-      "topic '{}': its keeper cannot write to {} ({}){}; publishing goes on when it can", topic,
+      "topic '{}': its archiver cannot write to {} ({}){}; publishing goes on when it can", topic,
       path, std::strerror(reason), limit);
 }
 

@@ -36,9 +36,9 @@ using tool::kExitNotThere;
 using tool::kExitPermission;
 using tool::kExitUsage;
 using tool::Missing;
+using tool::print_notice;
 using tool::refuse_system_directory;
 using tool::system_failure;
-using tool::tell;
 using tool::usable_directory;
 
 // Ends the command with an error of the library about a topic. `after` is appended to the sentence, to say

@@ -90,12 +90,12 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
   arguments.push_back(nullptr);
   const int error = tool::become_companion(executable, arguments.data());
   if (error != ENOENT) {
-    tell(fmt::format("cannot run {}: {}", executable, std::strerror(error)));
+    print_notice(fmt::format("cannot run {}: {}", executable, std::strerror(error)));
     return kExitPermission;
   }
   if (ours == nullptr) return std::nullopt;  // Unknown: the parser's error lists the commands.
-  tell(fmt::format("`leat {}` needs {}, which is neither beside leat nor in $PATH: {}", name,
-                   executable, ours->how_to_get));
+  print_notice(fmt::format("`leat {}` needs {}, which is neither beside leat nor in $PATH: {}",
+                           name, executable, ours->how_to_get));
   return kExitNotThere;
 }
 

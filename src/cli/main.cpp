@@ -33,7 +33,7 @@ int run(int argc, char** argv) {
   add_help_command(app);
   add_external_commands(app);
   if (const auto sentence = explain_help(app, argc, argv)) {
-    tell(*sentence);
+    print_notice(*sentence);
     return kExitUsage;
   }
   std::vector<char*> arguments = with_help_as_option(argc, argv);

@@ -11,7 +11,7 @@
 #include "leat/log/directory.hpp"
 #include "leat/log/durable_topic.hpp"
 
-namespace leat::facts {
+namespace leat::description {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -86,7 +86,7 @@ Json durable_json(const TopicInfo& info) {
                     : durable.state == Errc::no_space ? "no_space"
                                                       : "read_only"},
           {"reason", is_ok ? Json(nullptr) : Json(std::strerror(durable.reason))},
-          {"keeper_pid", or_null(durable.keeper_pid != 0, durable.keeper_pid)},
+          {"archiver_pid", or_null(durable.archiver_pid != 0, durable.archiver_pid)},
           {"recovered",
            {{"cut_bytes", durable.cut_bytes},
             {"cut_records", durable.cut_records},
@@ -108,14 +108,14 @@ Json participants_json(const TopicInfo& info) {
 
 }  // namespace
 
-TopicFacts facts_of(const Topic& topic) {
-  TopicFacts facts{.name = topic.name(),
-                   .info = topic.info(),
-                   .groups = groups_of(topic),
-                   .max_record_bytes = topic.max_record_size(),
-                   .created_ms = creation_time_ms(topic)};
-  if (facts.info.durable) facts.created_ms = facts.info.durable->created_ms;
-  return facts;
+TopicDescription describe_topic(const Topic& topic) {
+  TopicDescription description{.name = topic.name(),
+                               .info = topic.info(),
+                               .groups = groups_of(topic),
+                               .max_record_bytes = topic.max_record_size(),
+                               .created_ms = creation_time_ms(topic)};
+  if (description.info.durable) description.created_ms = description.info.durable->created_ms;
+  return description;
 }
 
 std::uint64_t total_capacity(const TopicInfo& info) {
@@ -138,10 +138,10 @@ bool has_offset(const ParticipantInfo& participant) {
   return participant.role.ends_with("subscriber");
 }
 
-Json to_json(const TopicFacts& facts) {
-  const TopicInfo& info = facts.info;
-  if (facts.error.code != Errc::ok)
-    return {{"name", facts.name}, {"error", error_text(facts.error)}};
+Json to_json(const TopicDescription& description) {
+  const TopicInfo& info = description.info;
+  if (description.error.code != Errc::ok)
+    return {{"name", description.name}, {"error", error_text(description.error)}};
   Json json = {{"name", info.name},
                {"id", or_null(info.id.is_known(), info.id.text())},
                {"policy", name_of(info.policy)},
@@ -150,27 +150,28 @@ Json to_json(const TopicFacts& facts) {
   if (info.policy == Policy::grow) json["max_capacity_bytes"] = info.max_capacity_bytes;
   json["used_bytes"] = total_used(info);
   json["segment_bytes"] = info.segment_bytes;
-  json["max_record_bytes"] = facts.max_record_bytes;
+  json["max_record_bytes"] = description.max_record_bytes;
   json["retain_all"] = info.retain_all;
   json["single_writer"] = info.single_writer;
   json["timestamps"] = info.timestamps;
   json["delete_when_unused"] = info.delete_when_unused;
   json["revoke_after_ns"] = duration_json(info.revoke_after);
   json["evict_after_ns"] = duration_json(info.evict_after);
-  json["created_ms"] = or_null(facts.created_ms.has_value(), facts.created_ms.value_or(0));
+  json["created_ms"] =
+      or_null(description.created_ms.has_value(), description.created_ms.value_or(0));
   json["durable"] = durable_json(info);
   json["partitions"] = partitions_json(info);
   json["participants"] = participants_json(info);
   json["groups"] = Json::array();
-  for (const GroupInfo& group : facts.groups) {
+  for (const GroupInfo& group : description.groups) {
     json["groups"].push_back(
         {{"name", group.name}, {"lag", group.lag}, {"members", group.members.size()}});
   }
   return json;
 }
 
-std::string json_text(const TopicFacts& facts) {
-  return to_json(facts).dump(2, ' ', false, Json::error_handler_t::replace);
+std::string json_text(const TopicDescription& description) {
+  return to_json(description).dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 const char* name_of(Policy policy) noexcept {
@@ -197,4 +198,4 @@ std::string error_text(Error error) {
   return error.code == Errc::permission ? "permission" : describe(error);
 }
 
-}  // namespace leat::facts
+}  // namespace leat::description

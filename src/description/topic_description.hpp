@@ -1,6 +1,6 @@
 // What there is to know of a topic, and its JSON: for `leat topic info` and for leat_topic_get_json().
 //
-//     std::string text = facts::json_text(facts::facts_of(topic));
+//     std::string text = description::json_text(description::describe_topic(topic));
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 #include "leat/leat.hpp"
 
-namespace leat::facts {
+namespace leat::description {
 
-struct TopicFacts {
+struct TopicDescription {
   std::string name;
   Error error = {};  // Why nothing else is known; ok if it is.
   TopicInfo info = {};
@@ -22,7 +22,7 @@ struct TopicFacts {
   std::optional<std::int64_t> created_ms = {};  // Since 1970. Some file systems do not tell.
 };
 
-TopicFacts facts_of(const Topic& topic);
+TopicDescription describe_topic(const Topic& topic);
 
 // Over all partitions.
 std::uint64_t total_capacity(const TopicInfo& info);
@@ -34,13 +34,13 @@ bool is_publisher(const ParticipantInfo& participant);
 // Where a member is, is its group's matter.
 bool has_offset(const ParticipantInfo& participant);
 
-nlohmann::ordered_json to_json(const TopicFacts& facts);
+nlohmann::ordered_json to_json(const TopicDescription& description);
 // In lines, without a line feed at the end.
-std::string json_text(const TopicFacts& facts);
+std::string json_text(const TopicDescription& description);
 
 const char* name_of(Policy policy) noexcept;
 const char* name_of(Durability durability) noexcept;
 // Why a topic can't be opened, in a table: "permission", or a sentence.
 std::string error_text(Error error);
 
-}  // namespace leat::facts
+}  // namespace leat::description

@@ -18,7 +18,7 @@ namespace leat::broker {
 namespace {
 
 constexpr std::chrono::seconds kDrainTime{2};
-constexpr std::chrono::seconds kLook{2};
+constexpr std::chrono::seconds kPoll{2};
 
 }  // namespace
 
@@ -33,7 +33,7 @@ struct Broker::Parts {
         tokens{store.token_secret()},
         ports{loop, config, topics, logins, tokens, connections},
         admin{config, topics, ports, logins, tokens, store} {
-    connections.on_many_closed([this] { topics.give_memory_back_soon(); });
+    connections.on_many_closed([this] { topics.trim_heap_soon(); });
   }
 
   Config given;   // As it was written.
@@ -51,7 +51,7 @@ struct Broker::Parts {
   std::unique_ptr<Acceptor> admin_socket;
   boost::asio::signal_set signals{loop};
   Timer clock{loop};
-  Timer look{loop};
+  Timer poll_timer{loop};
   bool had_data = false;
   bool store_is_gone = false;
   bool data_is_gone = false;
@@ -92,7 +92,7 @@ struct Broker::Parts {
     say_if_gone(store_is_gone, !store.is_in_place(), "the broker's store in " + config.state_dir,
                 "topics, rights and passwords");
     say_if_gone(data_is_gone, had_data && !has_data, config.data_dir, "durable topics");
-    look.start(kLook, [this] { watch_files(); });
+    poll_timer.start(kPoll, [this] { watch_files(); });
   }
   static void say_if_gone(bool& was_gone, bool is_gone, const std::string& what,
                           std::string_view loss) {
@@ -102,7 +102,7 @@ struct Broker::Parts {
                   what, loss);
   }
   void stop() {
-    look.stop();
+    poll_timer.stop();
     admin_port.reset();
     admin_socket.reset();
     ports.close();

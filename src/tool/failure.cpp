@@ -38,7 +38,7 @@ int exit_code_for(Errc code) noexcept {
     case Errc::unsupported:
     case Errc::in_flight_full:
     case Errc::redelivery_full:
-    case Errc::not_held:
+    case Errc::not_in_flight:
     case Errc::lease_lost:
     case Errc::buffer_too_small:
     case Errc::io_error:
@@ -49,7 +49,7 @@ int exit_code_for(Errc code) noexcept {
   return kExitFailed;
 }
 
-void tell(std::string sentence) {
+void print_notice(std::string sentence) {
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
   sentence = without_controls(std::move(sentence));
   std::fputs(("leat: " + sentence + "\n").c_str(), stderr);  // fmt::print would throw.

@@ -38,6 +38,6 @@ int exit_code_for(Errc code) noexcept;
 [[nodiscard]] Failure system_failure(const std::string& what, int error_number = errno);
 
 // Prints one line on stderr, "leat: …". Ignores errors.
-void tell(std::string sentence);
+void print_notice(std::string sentence);
 
 }  // namespace leat::tool

@@ -40,7 +40,8 @@ std::optional<int> run_hidden_command(const CLI::App& app, int argc, char** argv
   if (name != "completion") return std::nullopt;
   const auto script = argc == 3 ? completion_script(argv[2], executable_name(app)) : std::nullopt;
   if (script) return print(*script);
-  tell(fmt::format("`{} completion` needs the name of a shell: bash, zsh or fish", app.get_name()));
+  print_notice(
+      fmt::format("`{} completion` needs the name of a shell: bash, zsh or fish", app.get_name()));
   return kExitUsage;
 }
 

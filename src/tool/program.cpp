@@ -55,7 +55,7 @@ std::vector<char*> with_empty_values(const CLI::App& app, int argc, char** argv)
 }
 
 int complain(int exit_code, std::string sentence) {
-  tell(std::move(sentence));
+  print_notice(std::move(sentence));
   return exit_code;
 }
 

@@ -75,7 +75,7 @@ std::string usable_directory(Missing missing) {
   }
   auto directory = detail::open_directory({}, missing == Missing::is_made);
   if (directory) {
-    if (!is_there && is_named) tell(fmt::format("created directory {}", path));
+    if (!is_there && is_named) print_notice(fmt::format("created directory {}", path));
     return path;
   }
   const Error error = directory.error();

@@ -1,6 +1,6 @@
 // Explains, in one line, arguments that were not understood: what is wrong, and what would be right.
 //
-//     catch (const CLI::ParseError& error) { tell(explain(app, error)); }
+//     catch (const CLI::ParseError& error) { print_notice(explain(app, error)); }
 #pragma once
 
 #include <optional>

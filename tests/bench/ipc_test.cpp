@@ -142,9 +142,9 @@ class WrongChannel {
       last_ = changed;
     }
     void flush() {}
-    template <class Look>
-    std::size_t receive(std::size_t, const Look& look) {
-      look(value_of(subscriber_.receive(), "receive").value);
+    template <class Visit>
+    std::size_t receive(std::size_t, const Visit& visit) {
+      visit(value_of(subscriber_.receive(), "receive").value);
       return 1;
     }
 

@@ -37,9 +37,9 @@ TEST(WaitFor, LooksWhenAChildEnds) {
 
 TEST(WaitUntil, ComplainsWhenTheTimeIsUp) {
   const SignalScope signals;
-  int looks = 0;
-  wait_until(signals, 60s, "too late", [&] { return ++looks == 3; });
-  EXPECT_EQ(looks, 3);
+  int polls = 0;
+  wait_until(signals, 60s, "too late", [&] { return ++polls == 3; });
+  EXPECT_EQ(polls, 3);
   try {
     wait_until(signals, 0s, "too late", [] { return false; });
     FAIL() << "it did not complain";

@@ -23,7 +23,7 @@ class PausedAtOnce final : public Stream {
   void on_closed(const std::string&) override {}
 };
 
-TEST(Connections, LooksForThoseThatHaveGoneNowAndThen) {
+TEST(Connections, ChecksForThoseThatHaveGoneNowAndThen) {
   boost::asio::io_context loop;
   Connections connections{{.in_all = 1, .per_address = 100}};
   // The client's end; and whether the connection was let in.

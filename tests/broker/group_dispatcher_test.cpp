@@ -15,10 +15,11 @@ namespace {
 using testing::TemporaryDirectory;
 
 // A connection whose kernel takes what the test says.
-class FakePuller final : public Puller {
+class FakeConsumer final : public GroupConsumer {
  public:
-  explicit FakePuller(Dealer& dealer, bool takes_all = false, bool acknowledges = false)
-      : dealer_{dealer}, takes_all_{takes_all}, acknowledges_{acknowledges} {}
+  explicit FakeConsumer(GroupDispatcher& dispatcher, bool takes_all = false,
+                        bool acknowledges = false)
+      : dispatcher_{dispatcher}, takes_all_{takes_all}, acknowledges_{acknowledges} {}
 
   void append(const Record& record) override {
     out_ += std::string{record.text()} + "\n";
@@ -50,7 +51,7 @@ class FakePuller final : public Puller {
     out_.clear();
     sent_ = 0;
     is_waiting_ = is_stuck_ = false;
-    dealer_.on_sent(*this);
+    dispatcher_.on_sent(*this);
   }
   // Something that is no record.
   void get_stuck() { is_stuck_ = true; }
@@ -61,7 +62,7 @@ class FakePuller final : public Puller {
   int appended_records = 0;
 
  private:
-  Dealer& dealer_;
+  GroupDispatcher& dispatcher_;
   std::string out_;
   std::size_t sent_ = 0;
   std::uint64_t sent_before_ = 0;
@@ -96,7 +97,7 @@ class Others final : public LargeMessages::Holder, public LargeMessages::Waiter 
   std::size_t bytes_;
 };
 
-class DealerTest : public ::testing::Test {
+class GroupDispatcherTest : public ::testing::Test {
  protected:
   void open(std::uint32_t in_flight, std::chrono::nanoseconds lease = {}) {
     auto topic = Topic::create("work", {.directory = temp_.path()});
@@ -108,20 +109,20 @@ class DealerTest : public ::testing::Test {
     auto group = topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight, .lease = lease});
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
-    auto dealer = Dealer::open(
+    auto dispatcher = GroupDispatcher::open(
         loop_, *topic_, *group_, unsent_,
         [this](Error error) {
           ++failures_;
           failure_ = error.code;
         },
         [this] { ++progress_; });
-    ASSERT_TRUE(dealer) << dealer.problem().sentence;
-    dealer_ = std::move(*dealer);
+    ASSERT_TRUE(dispatcher) << dispatcher.problem().sentence;
+    dispatcher_ = std::move(*dispatcher);
   }
   void publish(int first, int count) {
     for (int i = first; i < first + count; ++i)
       ASSERT_TRUE(publisher_->publish(std::to_string(i)));
-    dealer_->look();
+    dispatcher_->poll();
     turn();
   }
   // A dealer that has dealt a lot lets others have their turn.
@@ -154,70 +155,73 @@ class DealerTest : public ::testing::Test {
   std::optional<Topic> topic_;
   std::optional<Publisher> publisher_;
   std::optional<Group> group_;
-  std::unique_ptr<Dealer> dealer_;
+  std::unique_ptr<GroupDispatcher> dispatcher_;
   int failures_ = 0;
   int progress_ = 0;
   Errc failure_ = Errc::ok;
 };
 
-TEST_F(DealerTest, ManyStalledPullersLeaveSomeForOthers) {
+TEST_F(GroupDispatcherTest, ManyStalledConsumersLeaveSomeForOthers) {
   open(1024);
-  std::vector<std::unique_ptr<FakePuller>> stalled;
+  std::vector<std::unique_ptr<FakeConsumer>> stalled;
   for (int i = 0; i < 45; ++i) {
-    stalled.push_back(std::make_unique<FakePuller>(*dealer_));
-    dealer_->add(*stalled.back());
+    stalled.push_back(std::make_unique<FakeConsumer>(*dispatcher_));
+    dispatcher_->add(*stalled.back());
   }
   publish(0, 1000);
   std::size_t held = 0;
-  for (const auto& puller : stalled) held += static_cast<std::size_t>(puller->appended_records);
+  for (const auto& consumer : stalled) held += static_cast<std::size_t>(consumer->appended_records);
   EXPECT_LE(held, 512U);
-  FakePuller working{*dealer_, true};
-  dealer_->add(working);
+  FakeConsumer working{*dispatcher_, true};
+  dispatcher_->add(working);
   publish(1000, 5000);
   EXPECT_EQ(lines(working.received).size(), 6000 - held);
-  for (const auto& puller : stalled) dealer_->remove(*puller);
+  for (const auto& consumer : stalled) dispatcher_->remove(*consumer);
   turn();
   EXPECT_EQ(lines(working.received).size(), 6000U);
-  dealer_->remove(working);
+  dispatcher_->remove(working);
   EXPECT_EQ(group_->info().in_flight, 0U);
 }
 
-TEST_F(DealerTest, GroupWithALeaseGetsEveryMessageAsItIs) {
+TEST_F(GroupDispatcherTest, GroupWithALeaseGetsEveryMessageAsItIs) {
   open(1024, std::chrono::minutes{1});
-  FakePuller one{*dealer_, true};
-  FakePuller other{*dealer_, true};
-  dealer_->add(one);
-  dealer_->add(other);
+  FakeConsumer one{*dispatcher_, true};
+  FakeConsumer other{*dispatcher_, true};
+  dispatcher_->add(one);
+  dispatcher_->add(other);
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(publisher_->publish("message " + std::to_string(i)));
-  dealer_->look();
+  dispatcher_->poll();
   wait_until([&] { return lines(one.received + other.received).size() == 1000; });
   auto found = lines(one.received + other.received);
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(found["message " + std::to_string(i)], 1) << i;
 }
 
-TEST_F(DealerTest, DealsWhatTheBrokerPublishedAtOnceAndSoonWhatOthersDid) {
+TEST_F(GroupDispatcherTest, DealsWhatTheBrokerPublishedAtOnceAndSoonWhatOthersDid) {
   open(1024);
-  FakePuller puller{*dealer_, true};
-  dealer_->add(puller);
+  FakeConsumer consumer{*dispatcher_, true};
+  dispatcher_->add(consumer);
   for (std::size_t i = 0; i < 300; i += 3) {
     auto own = publisher_->publish("own");
     ASSERT_TRUE(own);
-    dealer_->look_until(*own + 1);
-    EXPECT_EQ(lines(puller.received)["own"], static_cast<int>(i / 3 + 1));
+    dispatcher_->poll_until(*own + 1);
+    EXPECT_EQ(lines(consumer.received)["own"], static_cast<int>(i / 3 + 1));
     // Behind what the dealer was told of; the second one while it may have its descriptor armed.
     ASSERT_TRUE(publisher_->publish("local"));
-    if (i % 2 == 0) wait_until([&] { return lines(puller.received)["local"] == static_cast<int>(i / 3 * 2 + 1); });
+    if (i % 2 == 0)
+      wait_until(
+          [&] { return lines(consumer.received)["local"] == static_cast<int>(i / 3 * 2 + 1); });
     ASSERT_TRUE(publisher_->publish("local"));
-    wait_until([&] { return lines(puller.received)["local"] == static_cast<int>(i / 3 * 2 + 2); });
+    wait_until(
+        [&] { return lines(consumer.received)["local"] == static_cast<int>(i / 3 * 2 + 2); });
   }
 }
 
-TEST_F(DealerTest, WhatAStuckPullerDidNotSendGoesToOthersAfterAWhile) {
+TEST_F(GroupDispatcherTest, WhatAStuckConsumerDidNotSendGoesToOthersAfterAWhile) {
   open(64);
-  FakePuller stuck{*dealer_};
-  FakePuller slow{*dealer_, false, true};
-  dealer_->add(stuck);
-  dealer_->add(slow);
+  FakeConsumer stuck{*dispatcher_};
+  FakeConsumer slow{*dispatcher_, false, true};
+  dispatcher_->add(stuck);
+  dispatcher_->add(slow);
   publish(100, 8);
   ASSERT_GT(stuck.appended_records, 1);
   ASSERT_GT(slow.appended_records, 1);
@@ -226,24 +230,24 @@ TEST_F(DealerTest, WhatAStuckPullerDidNotSendGoesToOthersAfterAWhile) {
   slow.answer("PONG");
   stuck.get_stuck();
   slow.get_stuck();
-  FakePuller working{*dealer_, true};
-  dealer_->add(working);
+  FakeConsumer working{*dispatcher_, true};
+  dispatcher_->add(working);
   publish(108, 100);
   ASSERT_LT(lines(working.received).size(), 108U);
   wait_until([&] { return lines(working.received).size() == 106; });
   EXPECT_EQ(slow.left(), "PONG");
   stuck.take(stuck.left().size());
-  dealer_->remove(stuck);
+  dispatcher_->remove(stuck);
   turn();
   auto found = lines(working.received + stuck.received);
   for (int i = 100; i < 208; ++i) EXPECT_EQ(found[std::to_string(i)], 1) << i;
   EXPECT_EQ(failures_, 0);
 }
 
-TEST_F(DealerTest, LocalMembersGetWhatStuckPullersCannotTake) {
+TEST_F(GroupDispatcherTest, LocalMembersGetWhatStuckConsumersCannotTake) {
   open(1024);
-  FakePuller stuck{*dealer_};
-  dealer_->add(stuck);
+  FakeConsumer stuck{*dispatcher_};
+  dispatcher_->add(stuck);
   publish(0, 500);
   stuck.get_stuck();
   auto local = group_->join();
@@ -258,81 +262,81 @@ TEST_F(DealerTest, LocalMembersGetWhatStuckPullersCannotTake) {
   });
 }
 
-TEST_F(DealerTest, TakesNoMorePullersThanCanEachHoldOne) {
+TEST_F(GroupDispatcherTest, TakesNoMoreConsumersThanCanEachHoldOne) {
   open(8);
-  std::vector<std::unique_ptr<FakePuller>> silent;
-  while (dealer_->has_room()) {
-    silent.push_back(std::make_unique<FakePuller>(*dealer_, true, true));
-    dealer_->add(*silent.back());
+  std::vector<std::unique_ptr<FakeConsumer>> silent;
+  while (dispatcher_->has_room()) {
+    silent.push_back(std::make_unique<FakeConsumer>(*dispatcher_, true, true));
+    dispatcher_->add(*silent.back());
   }
   EXPECT_EQ(silent.size(), 4U);
   publish(0, 100);
   EXPECT_LE(silent[0]->appended_records, 1);
-  dealer_->remove(*silent[0]);
-  FakePuller working{*dealer_, true};
-  dealer_->add(working);
+  dispatcher_->remove(*silent[0]);
+  FakeConsumer working{*dispatcher_, true};
+  dispatcher_->add(working);
   turn();
   EXPECT_EQ(lines(working.received).size(), 97U) << "silent ones leave something to the others";
 }
 
 // Records of durable topics are copies.
-TEST_F(DealerTest, ReceivesFewLargeRecords) {
+TEST_F(GroupDispatcherTest, ReceivesFewLargeRecords) {
   open(1024);
-  FakePuller stuck{*dealer_};
-  dealer_->add(stuck);
+  FakeConsumer stuck{*dispatcher_};
+  dispatcher_->add(stuck);
   const std::string large(200'000, 'x');
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(publisher_->publish(large));
-  dealer_->look();
+  dispatcher_->poll();
   turn();
   EXPECT_LE(group_->info().in_flight, 4U);
 }
 
-TEST_F(DealerTest, WaitsForMemoryInOnePlaceWhicheverPullerIsReady) {
+TEST_F(GroupDispatcherTest, WaitsForMemoryInOnePlaceWhicheverPullerIsReady) {
   open(64);
-  FakePuller first{*dealer_};
-  dealer_->add(first);
+  FakeConsumer first{*dispatcher_};
+  dispatcher_->add(first);
   publish(0, 1);
-  FakePuller second{*dealer_};
-  dealer_->add(second);
+  FakeConsumer second{*dispatcher_};
+  dispatcher_->add(second);
   Others others{unsent_};
   ASSERT_TRUE(others.have_it);
   ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
-  dealer_->look();
+  dispatcher_->poll();
   Others late{unsent_};
   first.take(first.left().size());
-  dealer_->on_sent(second);  // The kernel has taken a PONG.
+  dispatcher_->on_sent(second);  // The kernel has taken a PONG.
   unsent_.release(others);
   wait_until([&] { return first.appended_records + second.appended_records == 2; });
   EXPECT_FALSE(late.have_it);
-  dealer_->remove(first);
-  dealer_->remove(second);
+  dispatcher_->remove(first);
+  dispatcher_->remove(second);
   wait_until([&] { return late.have_it; });
 }
 
 // Else it would be a dead letter after a few seconds, if the group has them.
-TEST_F(DealerTest, ARecordThatWaitsForMemoryIsNotDeliveredAgain) {
+TEST_F(GroupDispatcherTest, ARecordThatWaitsForMemoryIsNotDeliveredAgain) {
   open(64);
-  FakePuller puller{*dealer_, true};
-  dealer_->add(puller);
+  FakeConsumer consumer{*dispatcher_, true};
+  dispatcher_->add(consumer);
   Others others{unsent_};
   ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
-  dealer_->look();
+  dispatcher_->poll();
   loop_.restart();
   loop_.run_for(std::chrono::milliseconds{1300});
   unsent_.release(others);
-  wait_until([&] { return puller.received.size() == 200'001; });
+  wait_until([&] { return consumer.received.size() == 200'001; });
   EXPECT_EQ(group_->info().redelivered, 0U);
 }
 
-TEST_F(DealerTest, LocalMembersGetWhatWaitsForMemoryWhenNoPullerIsReady) {
+TEST_F(GroupDispatcherTest, LocalMembersGetWhatWaitsForMemoryWhenNoPullerIsReady) {
   open(64);
-  FakePuller puller{*dealer_};
-  dealer_->add(puller);
+  FakeConsumer consumer{*dispatcher_};
+  dispatcher_->add(consumer);
   Others others{unsent_, kBound - 100'000};
   ASSERT_TRUE(publisher_->publish(std::string(200'000, 'x')));
-  dealer_->look();
+  dispatcher_->poll();
   Others late{unsent_, 100'000};
-  puller.answer("PONG");  // Stays in the socket.
+  consumer.answer("PONG");  // Stays in the socket.
   auto local = group_->join();
   ASSERT_TRUE(local);
   std::size_t bytes = 0;
@@ -346,64 +350,64 @@ TEST_F(DealerTest, LocalMembersGetWhatWaitsForMemoryWhenNoPullerIsReady) {
   wait_until([&] { return late.have_it; });
 }
 
-TEST_F(DealerTest, AcknowledgesWhatThePullerSaysAndNoMoreThanItGot) {
+TEST_F(GroupDispatcherTest, AcknowledgesWhatTheConsumerSaysAndNoMoreThanItGot) {
   open(64);
-  FakePuller puller{*dealer_, true, true};
-  dealer_->add(puller);
+  FakeConsumer consumer{*dispatcher_, true, true};
+  dispatcher_->add(consumer);
   publish(0, 3);
-  const auto got = static_cast<std::uint64_t>(puller.appended_records);
+  const auto got = static_cast<std::uint64_t>(consumer.appended_records);
   ASSERT_GT(got, 0U);
-  EXPECT_FALSE(dealer_->on_done(puller, got + 1));
-  EXPECT_FALSE(dealer_->on_done(puller, 0));
-  EXPECT_TRUE(dealer_->on_done(puller, got));
-  dealer_->remove(puller);
-  FakePuller other{*dealer_, true};
-  dealer_->add(other);
-  EXPECT_EQ(lines(puller.received + other.received).size(), 3U);
+  EXPECT_FALSE(dispatcher_->on_done(consumer, got + 1));
+  EXPECT_FALSE(dispatcher_->on_done(consumer, 0));
+  EXPECT_TRUE(dispatcher_->on_done(consumer, got));
+  dispatcher_->remove(consumer);
+  FakeConsumer other{*dispatcher_, true};
+  dispatcher_->add(other);
+  EXPECT_EQ(lines(consumer.received + other.received).size(), 3U);
 }
 
-TEST_F(DealerTest, OneThatAcknowledgesInLotsGetsMoreMeanwhile) {
+TEST_F(GroupDispatcherTest, OneThatAcknowledgesInLotsGetsMoreMeanwhile) {
   open(1024);
-  FakePuller puller{*dealer_, true, true};
-  dealer_->add(puller);
+  FakeConsumer consumer{*dispatcher_, true, true};
+  dispatcher_->add(consumer);
   publish(0, 10'000);
   std::uint64_t done = 0;
   while (done + 100 <= 10'000) {
-    wait_until([&] { return static_cast<std::uint64_t>(puller.appended_records) >= done + 100; });
-    ASSERT_TRUE(dealer_->on_done(puller, 100));
+    wait_until([&] { return static_cast<std::uint64_t>(consumer.appended_records) >= done + 100; });
+    ASSERT_TRUE(dispatcher_->on_done(consumer, 100));
     done += 100;
   }
-  FakePuller blind{*dealer_, true, true};
-  dealer_->add(blind);
-  dealer_->remove(puller);
+  FakeConsumer blind{*dispatcher_, true, true};
+  dispatcher_->add(blind);
+  dispatcher_->remove(consumer);
   publish(0, 10'000);
   EXPECT_LE(blind.appended_records, 512) << "one that says nothing gets no more for ever";
 }
 
-TEST_F(DealerTest, AGroupThatIsDeletedEndsIt) {
+TEST_F(GroupDispatcherTest, AGroupThatIsDeletedEndsIt) {
   open(64);
-  FakePuller puller{*dealer_};
-  dealer_->add(puller);
+  FakeConsumer consumer{*dispatcher_};
+  dispatcher_->add(consumer);
   publish(0, 3);
-  ASSERT_GT(puller.appended_records, 0);
+  ASSERT_GT(consumer.appended_records, 0);
   ASSERT_TRUE(topic_->delete_group(kLightqGroup, true));
-  const int before = puller.appended_records;
-  puller.take(puller.left().size());
+  const int before = consumer.appended_records;
+  consumer.take(consumer.left().size());
   publish(3, 10);
   EXPECT_EQ(failures_, 1);
   EXPECT_EQ(failure_, Errc::closed);
-  EXPECT_EQ(puller.appended_records, before) << "their memory may hold other records by now";
+  EXPECT_EQ(consumer.appended_records, before) << "their memory may hold other records by now";
 }
 
-TEST_F(DealerTest, SaysHowFarPullersAre) {
+TEST_F(GroupDispatcherTest, SaysHowFarConsumersAre) {
   open(64);
-  EXPECT_FALSE(dealer_->has_pullers());
+  EXPECT_FALSE(dispatcher_->has_consumers());
   publish(0, 10);
-  EXPECT_EQ(dealer_->reached(), 0U);
-  FakePuller puller{*dealer_, true};
-  dealer_->add(puller);
-  EXPECT_TRUE(dealer_->has_pullers());
-  EXPECT_EQ(dealer_->reached(), 10U);
+  EXPECT_EQ(dispatcher_->reached(), 0U);
+  FakeConsumer consumer{*dispatcher_, true};
+  dispatcher_->add(consumer);
+  EXPECT_TRUE(dispatcher_->has_consumers());
+  EXPECT_EQ(dispatcher_->reached(), 10U);
   EXPECT_GT(progress_, 0);
 }
 

@@ -52,16 +52,16 @@ TEST(LoginLimits, RightOnesDoNotCount) {
   LoginLimits limits;
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(limits.take(origin("192.0.2.1"), kStart));
-    limits.give_back(origin("192.0.2.1"));
+    limits.return_attempt(origin("192.0.2.1"));
   }
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart), 5);
 }
 
-TEST(LoginLimits, AGivenBackOneIsNotMoreThanThereWas) {
+TEST(LoginLimits, AReturnedOneIsNotMoreThanThereWas) {
   LoginLimits limits;
-  limits.give_back(origin("192.0.2.1"));  // Never seen.
+  limits.return_attempt(origin("192.0.2.1"));  // Never seen.
   EXPECT_TRUE(limits.take(origin("192.0.2.1"), kStart));
-  for (int i = 0; i < 100; ++i) limits.give_back(origin("192.0.2.1"));
+  for (int i = 0; i < 100; ++i) limits.return_attempt(origin("192.0.2.1"));
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart + 1s), 5);
 }
 

@@ -13,15 +13,15 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kLong = 60'000ms;
 
-TEST(IdleThread, RunsOneAfterTheOtherThere) {
-  IdleThread idle;
+TEST(LowPriorityWorker, RunsOneAfterTheOtherThere) {
+  LowPriorityWorker worker;
   // Few: while the machine is busy, each turn may take seconds to come.
   for (int i = 0; i < 3; ++i) {
     auto answer = std::make_shared<int>();
     const std::weak_ptr<int> watched = answer;
     std::thread::id where;
-    ASSERT_TRUE(
-        idle.run([&where, answer, i] { *answer = i, where = std::this_thread::get_id(); }, kLong));
+    ASSERT_TRUE(worker.run([&where, answer, i] { *answer = i, where = std::this_thread::get_id(); },
+                           kLong));
     EXPECT_EQ(*answer, i);
     EXPECT_NE(where, std::this_thread::get_id());
     answer = nullptr;
@@ -29,42 +29,42 @@ TEST(IdleThread, RunsOneAfterTheOtherThere) {
   }
 }
 
-TEST(IdleThread, HasTheLowestPriority) {
-  IdleThread idle;
+TEST(LowPriorityWorker, HasTheLowestPriority) {
+  LowPriorityWorker worker;
   int policy = -1;
-  ASSERT_TRUE(idle.run([&] { policy = ::sched_getscheduler(0); }, kLong));
+  ASSERT_TRUE(worker.run([&] { policy = ::sched_getscheduler(0); }, kLong));
   EXPECT_EQ(policy, SCHED_IDLE);
   EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
 }
 
-TEST(IdleThread, GoesOnAfterTheCallerLostPatience) {
+TEST(LowPriorityWorker, GoesOnAfterTheCallerLostPatience) {
   std::promise<void> may_end;
   auto held = std::make_shared<int>();
   const std::weak_ptr<int> watched = held;
   int runs = 0;
-  IdleThread idle;
+  LowPriorityWorker worker;
   EXPECT_FALSE(
-      idle.run([&, held, end = may_end.get_future().share()] { end.wait(), ++runs; }, 0ms));
+      worker.run([&, held, end = may_end.get_future().share()] { end.wait(), ++runs; }, 0ms));
   held = nullptr;
-  EXPECT_FALSE(idle.is_free());
-  EXPECT_FALSE(idle.run([&] { runs += 100; }, kLong)) << "not even tried";
+  EXPECT_FALSE(worker.is_free());
+  EXPECT_FALSE(worker.run([&] { runs += 100; }, kLong)) << "not even tried";
   EXPECT_FALSE(watched.expired());
   may_end.set_value();
-  while (!idle.is_free()) std::this_thread::yield();
+  while (!worker.is_free()) std::this_thread::yield();
   EXPECT_TRUE(watched.expired());
   EXPECT_EQ(runs, 1);
-  EXPECT_TRUE(idle.run([&] { ++runs; }, kLong));
+  EXPECT_TRUE(worker.run([&] { ++runs; }, kLong));
   EXPECT_EQ(runs, 2);
 }
 
-TEST(IdleThread, DestructorDoesNotWaitForWhatRuns) {
+TEST(LowPriorityWorker, DestructorDoesNotWaitForWhatRuns) {
   std::promise<void> begun;
   std::promise<void> may_end;
   const auto ended =
       std::make_shared<std::promise<void>>();  // Also its own: it may outlive this test.
   {
-    IdleThread idle;
-    EXPECT_FALSE(idle.run(
+    LowPriorityWorker worker;
+    EXPECT_FALSE(worker.run(
         [&begun, ended, end = may_end.get_future().share()] {
           begun.set_value();
           end.wait();

@@ -21,7 +21,7 @@ TEST(Ports, AFreedOneIsUsedAgainLast) {
   Ports ports{5501, 5504};
   ports.next(any);
   ports.next(any);
-  ports.give_back(5501);
+  ports.free(5501);
   EXPECT_EQ(ports.next(any), 5503);
   EXPECT_EQ(ports.next(any), 5504);
   EXPECT_EQ(ports.next(any), 5501);
@@ -38,7 +38,7 @@ TEST(Ports, GoOnWhereTheyStoodBeforeARestart) {
   Ports before{5501, 5504};
   before.next(any);
   before.next(any);
-  before.give_back(5501);
+  before.free(5501);
   Ports after{5501, 5504, before.position()};
   after.take(5502);
   EXPECT_EQ(after.next(any), 5503);

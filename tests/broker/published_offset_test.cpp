@@ -10,7 +10,7 @@
 namespace leat::broker {
 namespace {
 
-class OwnEndTest : public ::testing::Test {
+class PublishedOffsetTest : public ::testing::Test {
  protected:
   // Lets a millisecond pass; however late it is called, that is one.
   void tick(int times = 1) {
@@ -22,56 +22,56 @@ class OwnEndTest : public ::testing::Test {
 
   boost::asio::io_context loop_;
   std::uint64_t end_ = 0;
-  int looks_ = 0;
-  OwnEnd own_end_{loop_, [this] { return end_; }, [this] { ++looks_; }};
+  int polls_ = 0;
+  PublishedOffset published_offset_{loop_, [this] { return end_; }, [this] { ++polls_; }};
 };
 
-TEST_F(OwnEndTest, DoesNotLookWhileTheBrokerPublishes) {
+TEST_F(PublishedOffsetTest, DoesNotPollWhileTheBrokerPublishes) {
   for (int i = 0; i < 10; ++i) {
-    own_end_.tell(++end_);
+    published_offset_.advance(++end_);
     tick(7);
-    EXPECT_TRUE(own_end_.is_reached(end_));
-    EXPECT_FALSE(own_end_.is_reached(end_ - 1));
-    EXPECT_EQ(looks_, 0);
+    EXPECT_TRUE(published_offset_.is_reached(end_));
+    EXPECT_FALSE(published_offset_.is_reached(end_ - 1));
+    EXPECT_EQ(polls_, 0);
   }
 }
 
-TEST_F(OwnEndTest, LooksOnceWhenTheBrokerHasPublishedNothingForAWhile) {
-  own_end_.tell(++end_);
+TEST_F(PublishedOffsetTest, PollsOnceWhenTheBrokerHasPublishedNothingForAWhile) {
+  published_offset_.advance(++end_);
   tick(8);
-  EXPECT_EQ(looks_, 1);
-  EXPECT_FALSE(own_end_.is_reached(end_));  // From then on the descriptor tells.
+  EXPECT_EQ(polls_, 1);
+  EXPECT_FALSE(published_offset_.is_reached(end_));  // From then on the descriptor tells.
   loop_.restart();
   EXPECT_EQ(loop_.run_for(std::chrono::milliseconds{20}), 0u);
 }
 
-TEST_F(OwnEndTest, LooksWithinATickWhenOthersHavePublished) {
-  own_end_.tell(++end_);
+TEST_F(PublishedOffsetTest, PollsWithinATickWhenOthersHavePublished) {
+  published_offset_.advance(++end_);
   tick(3);
   ++end_;
   tick();
-  EXPECT_EQ(looks_, 1);
-  EXPECT_FALSE(own_end_.is_reached(end_));
-  own_end_.tell(++end_);
-  EXPECT_TRUE(own_end_.is_reached(end_));
+  EXPECT_EQ(polls_, 1);
+  EXPECT_FALSE(published_offset_.is_reached(end_));
+  published_offset_.advance(++end_);
+  EXPECT_TRUE(published_offset_.is_reached(end_));
 }
 
 // Its ticks judge nobody.
-TEST_F(OwnEndTest, LooksAtOnceAfterAStandstill) {
-  own_end_.tell(++end_);
+TEST_F(PublishedOffsetTest, PollsAtOnceAfterAStandstill) {
+  published_offset_.advance(++end_);
   ++end_;
   std::this_thread::sleep_for(std::chrono::milliseconds{200});
   loop_.poll();
-  EXPECT_EQ(looks_, 1);
+  EXPECT_EQ(polls_, 1);
 }
 
-TEST_F(OwnEndTest, NobodyIsCalledOnceItIsForgotten) {
-  own_end_.tell(++end_);
-  own_end_.forget();
-  EXPECT_FALSE(own_end_.is_reached(end_));
+TEST_F(PublishedOffsetTest, NobodyIsCalledOnceItIsForgotten) {
+  published_offset_.advance(++end_);
+  published_offset_.forget();
+  EXPECT_FALSE(published_offset_.is_reached(end_));
   loop_.restart();
   loop_.run_for(std::chrono::milliseconds{20});
-  EXPECT_EQ(looks_, 0);
+  EXPECT_EQ(polls_, 0);
 }
 
 }  // namespace

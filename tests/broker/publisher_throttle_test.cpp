@@ -13,13 +13,15 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMiB = 1u << 20;
 
-class PaceTest : public ::testing::Test {
+class PublisherThrottleTest : public ::testing::Test {
  protected:
   // Publishes 17 messages of 1 MiB, at the offsets 0 to 16.
   void get_ahead() {
-    for (std::uint64_t end = 1; end <= 17; ++end) pace_.add(end, kMiB);
+    for (std::uint64_t end = 1; end <= 17; ++end) throttle_.add(end, kMiB);
   }
-  void wait() { pace_.call_when_level([this] { ++calls_; }); }
+  void wait() {
+    throttle_.call_when_level([this] { ++calls_; });
+  }
   void run_for(std::chrono::milliseconds time) {
     loop_.restart();
     loop_.run_for(time);
@@ -34,40 +36,40 @@ class PaceTest : public ::testing::Test {
   boost::asio::io_context loop_;
   std::optional<std::uint64_t> reached_ = 0;
   int calls_ = 0;
-  Pace pace_{loop_, [this] { return reached_; }};
+  PublisherThrottle throttle_{loop_, [this] { return reached_; }};
 };
 
-TEST_F(PaceTest, ProducersMayBeSomeWayAhead) {
-  for (std::uint64_t end = 1; end <= 16; ++end) pace_.add(end, kMiB);
-  EXPECT_FALSE(pace_.is_ahead());
-  pace_.add(17, 1);
-  EXPECT_TRUE(pace_.is_ahead());
+TEST_F(PublisherThrottleTest, ProducersMayBeSomeWayAhead) {
+  for (std::uint64_t end = 1; end <= 16; ++end) throttle_.add(end, kMiB);
+  EXPECT_FALSE(throttle_.is_ahead());
+  throttle_.add(17, 1);
+  EXPECT_TRUE(throttle_.is_ahead());
 }
 
-TEST_F(PaceTest, TheyGoOnWhenConsumersHaveCaughtUp) {
+TEST_F(PublisherThrottleTest, TheyGoOnWhenConsumersHaveCaughtUp) {
   get_ahead();
-  ASSERT_TRUE(pace_.is_ahead());
+  ASSERT_TRUE(throttle_.is_ahead());
   wait();
   reached_ = 4;  // 13 MiB ahead.
-  pace_.on_progress();
+  throttle_.on_progress();
   run_for(1ms);
   EXPECT_EQ(calls_, 0);
   reached_ = 5;
-  pace_.on_progress();
+  throttle_.on_progress();
   EXPECT_EQ(calls_, 0) << "not within the call";
   run();
   EXPECT_EQ(calls_, 1);
-  EXPECT_FALSE(pace_.is_ahead());
+  EXPECT_FALSE(throttle_.is_ahead());
 }
 
 // The dealer says it again and again, while the loop is busy with other things.
-TEST_F(PaceTest, TheyGoOnHoweverOftenConsumersSaySo) {
+TEST_F(PublisherThrottleTest, TheyGoOnHoweverOftenConsumersSaySo) {
   get_ahead();
-  ASSERT_TRUE(pace_.is_ahead());
+  ASSERT_TRUE(throttle_.is_ahead());
   wait();
   reached_ = 10;
   for (int i = 0; i < 1000 && calls_ == 0; ++i) {
-    pace_.on_progress();
+    throttle_.on_progress();
     boost::asio::post(loop_, [] {});
     loop_.restart();
     loop_.poll_one();
@@ -75,57 +77,57 @@ TEST_F(PaceTest, TheyGoOnHoweverOftenConsumersSaySo) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_F(PaceTest, ItSeesWhatLocalProcessesTake) {
+TEST_F(PublisherThrottleTest, ItSeesWhatLocalProcessesTake) {
   get_ahead();
-  ASSERT_TRUE(pace_.is_ahead());
+  ASSERT_TRUE(throttle_.is_ahead());
   wait();
   reached_ = 10;
   run();
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_F(PaceTest, NobodyWaitsForConsumersThatStandStill) {
+TEST_F(PublisherThrottleTest, NobodyWaitsForConsumersThatStandStill) {
   get_ahead();
-  ASSERT_TRUE(pace_.is_ahead());
+  ASSERT_TRUE(throttle_.is_ahead());
   wait();
   run();
   EXPECT_EQ(calls_, 1);
-  pace_.add(18, kMiB);
-  EXPECT_FALSE(pace_.is_ahead());
+  throttle_.add(18, kMiB);
+  EXPECT_FALSE(throttle_.is_ahead());
   reached_ = 1;  // They go on.
-  for (std::uint64_t end = 19; end <= 35; ++end) pace_.add(end, kMiB);
-  EXPECT_TRUE(pace_.is_ahead());
+  for (std::uint64_t end = 19; end <= 35; ++end) throttle_.add(end, kMiB);
+  EXPECT_TRUE(throttle_.is_ahead());
 }
 
-TEST_F(PaceTest, NobodyWaitsForConsumersThatAreGone) {
+TEST_F(PublisherThrottleTest, NobodyWaitsForConsumersThatAreGone) {
   get_ahead();
-  ASSERT_TRUE(pace_.is_ahead());
+  ASSERT_TRUE(throttle_.is_ahead());
   wait();
   reached_.reset();
   run();
   EXPECT_EQ(calls_, 1);
-  EXPECT_FALSE(pace_.is_ahead());
+  EXPECT_FALSE(throttle_.is_ahead());
   reached_ = 0;
-  EXPECT_FALSE(pace_.is_ahead()) << "who comes later is not blamed for what was before";
+  EXPECT_FALSE(throttle_.is_ahead()) << "who comes later is not blamed for what was before";
 }
 
-TEST_F(PaceTest, ManySmallBatchesCountAsTheLargeOnes) {
-  for (std::uint64_t end = 1; end <= 17 * 1024; ++end) pace_.add(end, 1024);
-  EXPECT_TRUE(pace_.is_ahead());
+TEST_F(PublisherThrottleTest, ManySmallBatchesCountAsTheLargeOnes) {
+  for (std::uint64_t end = 1; end <= 17 * 1024; ++end) throttle_.add(end, 1024);
+  EXPECT_TRUE(throttle_.is_ahead());
   reached_ = 17 * 1024;
   wait();
-  pace_.on_progress();
+  throttle_.on_progress();
   run();
   EXPECT_EQ(calls_, 1);
-  EXPECT_FALSE(pace_.is_ahead());
+  EXPECT_FALSE(throttle_.is_ahead());
 }
 
-TEST_F(PaceTest, ItMayEndWhileSomebodyWaits) {
+TEST_F(PublisherThrottleTest, ItMayEndWhileSomebodyWaits) {
   {
-    Pace pace{loop_, [this] { return reached_; }};
-    pace.add(1, 17 * kMiB);
-    ASSERT_TRUE(pace.is_ahead());
-    pace.call_when_level([this] { ++calls_; });
+    PublisherThrottle throttle{loop_, [this] { return reached_; }};
+    throttle.add(1, 17 * kMiB);
+    ASSERT_TRUE(throttle.is_ahead());
+    throttle.call_when_level([this] { ++calls_; });
     std::this_thread::sleep_for(20ms);  // Its timer has run out.
   }
   run_for(30ms);

@@ -23,12 +23,12 @@ constexpr std::size_t kBound = 1 << 20;
 constexpr std::size_t kChunkBytes = 64 << 10;
 
 constexpr Encoding kEncoding{
-    .for_puller = [](std::string& out, const Record& record) { out.append(record.text()); },
-    .for_listener = [](std::string&, const std::string&, const Record&) {}};
+    .for_consumer = [](std::string& out, const Record& record) { out.append(record.text()); },
+    .for_subscriber = [](std::string&, const std::string&, const Record&) {}};
 
-class ListenerRoleTest : public ::testing::Test {
+class SubscribingClientTest : public ::testing::Test {
  protected:
-  ListenerRoleTest() {
+  SubscribingClientTest() {
     config_.dir = temp_.path();
     config_.data_dir = temp_.path() + "/data";
     int both[2];
@@ -36,7 +36,7 @@ class ListenerRoleTest : public ::testing::Test {
     stream_ = std::make_shared<SilentStream>(loop_, AF_UNIX, both[0]);
     client_ = leat::detail::Fd{both[1]};
   }
-  ~ListenerRoleTest() override { stream_->close("the test ends"); }
+  ~SubscribingClientTest() override { stream_->close("the test ends"); }
 
   leat::testing::TemporaryDirectory temp_;
   Config config_;
@@ -47,19 +47,19 @@ class ListenerRoleTest : public ::testing::Test {
 };
 
 // What the client has asked for, as PONGs, fills its socket before the first message comes.
-TEST_F(ListenerRoleTest, TheBoundCountsWhoReadsNotEvenAnswers) {
+TEST_F(SubscribingClientTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   ASSERT_TRUE(store_);
   Backlog backlog{kBound};
   StoredTopic stored;
   stored.name = "news";
-  stored.pullers = Pullers::absent;
+  stored.consumers = Consumers::absent;
   LargeMessages unsent{loop_};
   const auto topic =
       std::make_shared<BrokerTopic>(loop_, config_, *store_, backlog, unsent, stored, [] {});
-  ListenerRole role{*stream_, *topic, kEncoding};
-  const auto opened = role.open({});
+  SubscribingClient client{*stream_, *topic, kEncoding};
+  const auto opened = client.open({});
   ASSERT_TRUE(opened) << opened.problem().sentence;
-  role.listen(true);
+  client.listen(true);
   stream_->out().append(4 << 20, 'p');
   stream_->flush();
   ASSERT_NE(stream_->unsent(), 0U);
@@ -68,11 +68,11 @@ TEST_F(ListenerRoleTest, TheBoundCountsWhoReadsNotEvenAnswers) {
     chunk->bytes.assign(kChunkBytes, 'm');
     chunk->records = 1;
     backlog.count(*chunk);
-    static_cast<Listener&>(role).take(chunk);
+    static_cast<SubscriberSink&>(client).take(chunk);
     backlog.trim();
     EXPECT_LE(backlog.bytes(), kBound + 2 * kChunkBytes);
   }
-  EXPECT_GT(role.stats().lost, 0U);
+  EXPECT_GT(client.stats().lost, 0U);
   // Whose chunks are all dropped has no oldest one.
   Chunk large[2];
   for (Chunk& one : large) {
@@ -82,7 +82,7 @@ TEST_F(ListenerRoleTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   }
   EXPECT_EQ(backlog.bytes(), large[0].counted + large[1].counted);
   EXPECT_TRUE(stream_->is_open());
-  role.leave();
+  client.leave();
 }
 
 // --- Pullers ----------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class PullerConnection final : public Stream {
   void on_sent() override { role_.on_sent(); }
   void on_closed(const std::string&) override { role_.leave(); }
 
-  PullerRole role_;
+  ConsumingClient role_;
 };
 
 TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {

@@ -62,7 +62,7 @@ TEST(TopicStore, KeepsEverythingOverARestart) {
     ASSERT_TRUE(added) << added.problem().sentence;
     id = added->id;
     ASSERT_TRUE(store.set_ports(id, {.pull = 5502, .push = 5501, .pub = 5503, .raw = 5504}, 5505));
-    ASSERT_TRUE(store.set_pullers(id, Pullers::absent));
+    ASSERT_TRUE(store.set_consumers(id, Consumers::absent));
     ASSERT_TRUE(
         store.grant(id, {.user = "bob", .may_read = true, .may_write = false, .verifier = of_bob}));
     ASSERT_TRUE(store.add({.name = "olds"}));
@@ -84,14 +84,14 @@ TEST(TopicStore, KeepsEverythingOverARestart) {
   EXPECT_EQ(topic.data_auth, DataAuth::joined);
   EXPECT_EQ(topic.created_at_s, given.created_at_s);
   EXPECT_EQ(topic.ports, (TopicPorts{.pull = 5502, .push = 5501, .pub = 5503, .raw = 5504}));
-  EXPECT_EQ(topic.pullers, Pullers::absent);
+  EXPECT_EQ(topic.consumers, Consumers::absent);
   const StoredTopic& other = topics->back();
   EXPECT_EQ(other.name, "olds");
   EXPECT_EQ(other.type, TopicType::queue);
   EXPECT_EQ(other.verifier, std::nullopt);
   EXPECT_EQ(other.data_auth, DataAuth::unset);
   EXPECT_EQ(other.ports, TopicPorts{});
-  EXPECT_EQ(other.pullers, Pullers::awaited);
+  EXPECT_EQ(other.consumers, Consumers::awaited);
   const auto rights = store.rights(id);
   ASSERT_EQ(rights->size(), 1u);
   EXPECT_EQ(rights->front().user, "bob");
@@ -201,7 +201,7 @@ TEST(TopicStore, SetsPorts) {
   const auto id = store.add(news())->id;
   ASSERT_TRUE(store.set_ports(id, {.push = 65535}, 1));
   EXPECT_EQ(store.topic("news")->ports, TopicPorts{.push = 65535});
-  EXPECT_EQ(store.set_pullers(17, Pullers::known).problem().code, Errc::not_found);
+  EXPECT_EQ(store.set_consumers(17, Consumers::known).problem().code, Errc::not_found);
   EXPECT_EQ(store.set_ports(17, {.push = 5501}, 2).problem().code, Errc::not_found);
   EXPECT_EQ(*store.next_port(), 1) << "a change that failed changed nothing";
 }

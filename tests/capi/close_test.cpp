@@ -135,7 +135,7 @@ TEST_F(CapiTest, HandlesCloseInAnyOrderOnAnyThread) {
       const auto close_twice = [&] {
         EXPECT_EQ(all.close(kind), is_late ? LEAT_ERR_INVALID_ARGUMENT : LEAT_OK);
         const bool is_commit = kind == OneOfEach::kClaim && !is_late;
-        EXPECT_EQ(all.close(kind), is_commit ? LEAT_ERR_NOT_HELD : LEAT_ERR_INVALID_ARGUMENT);
+        EXPECT_EQ(all.close(kind), is_commit ? LEAT_ERR_NOT_IN_FLIGHT : LEAT_ERR_INVALID_ARGUMENT);
       };
       if (static_cast<unsigned>(kind) == number % OneOfEach::kKinds) {
         std::thread{close_twice}.join();

@@ -64,7 +64,7 @@ bool all_are_forked(World& world, const leat_claim& claim, const leat_delivery& 
       leat_member_acknowledge(member, &nobodys),
       leat_member_acknowledge_some(member, &nobodys, 1, &number),
       leat_member_acknowledge_all(member, &number),
-      leat_member_give_back(member, &delivery, 0),
+      leat_member_requeue(member, &delivery, 0),
       leat_member_wait(member, 0),
       leat_member_wait_fd(member, &fd, nullptr),
       leat_member_stop(member),

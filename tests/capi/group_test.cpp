@@ -108,19 +108,20 @@ TEST_F(CapiTest, DeliveriesAreAcknowledgedByAnyCopy) {
   ASSERT_EQ(texts_of(all), (Texts{"a", "b", "c", "d", "e", "f"}));
   EXPECT_EQ(all[0].deliveries, 1U);
   const leat_delivery copy = all[2];
-  EXPECT_EQ(leat_member_acknowledge(other.get(), &copy), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_member_acknowledge(other.get(), &copy), LEAT_ERR_NOT_IN_FLIGHT);
   EXPECT_EQ(leat_member_acknowledge(member.get(), &copy), LEAT_OK);
-  EXPECT_EQ(leat_member_acknowledge(member.get(), &all[2]), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_member_acknowledge(member.get(), &all[2]), LEAT_ERR_NOT_IN_FLIGHT);
   std::uint64_t acknowledged = 0;
   EXPECT_EQ(leat_member_acknowledge_up_to(member.get(), &all[1], &acknowledged), LEAT_OK);
   EXPECT_EQ(acknowledged, 2U);
   EXPECT_EQ(leat_member_acknowledge_some(member.get(), &all[1], 3, &acknowledged), LEAT_OK);
   EXPECT_EQ(acknowledged, 1U);  // "d"; the other two were done.
-  EXPECT_EQ(leat_member_acknowledge_some(member.get(), all.data(), 3, nullptr), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_member_acknowledge_some(member.get(), all.data(), 3, nullptr),
+            LEAT_ERR_NOT_IN_FLIGHT);
   EXPECT_EQ(leat_member_acknowledge_some(member.get(), nullptr, 0, nullptr), LEAT_OK);
-  EXPECT_EQ(leat_member_give_back(member.get(), &all[5], 0), LEAT_OK);
-  EXPECT_EQ(leat_member_give_back(member.get(), &all[5], 0), LEAT_ERR_NOT_HELD);
-  EXPECT_EQ(leat_member_give_back(member.get(), &all[4], -1), LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(leat_member_requeue(member.get(), &all[5], 0), LEAT_OK);
+  EXPECT_EQ(leat_member_requeue(member.get(), &all[5], 0), LEAT_ERR_NOT_IN_FLIGHT);
+  EXPECT_EQ(leat_member_requeue(member.get(), &all[4], -1), LEAT_ERR_INVALID_ARGUMENT);
   std::uint64_t count = 0;
   EXPECT_EQ(leat_member_in_flight(member.get(), &count), LEAT_OK);
   EXPECT_EQ(count, 1U);
@@ -132,7 +133,7 @@ TEST_F(CapiTest, DeliveriesAreAcknowledgedByAnyCopy) {
 }
 
 // A program may keep the bytes of a delivery for too long, or scribble over them.
-TEST_F(CapiTest, DeliveriesThatWereNeverHeld) {
+TEST_F(CapiTest, DeliveriesThatWereNeverInFlight) {
   auto topic = create();
   auto publisher = open_publisher(topic);
   auto group = open_group(topic);
@@ -148,11 +149,11 @@ TEST_F(CapiTest, DeliveriesThatWereNeverHeld) {
   }
   leat_delivery wrong = held[0];
   wrong.record.partition = 9;
-  EXPECT_EQ(leat_member_acknowledge(member.get(), &wrong), LEAT_ERR_NOT_HELD);
-  EXPECT_EQ(leat_member_acknowledge_some(member.get(), &wrong, 1, nullptr), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_member_acknowledge(member.get(), &wrong), LEAT_ERR_NOT_IN_FLIGHT);
+  EXPECT_EQ(leat_member_acknowledge_some(member.get(), &wrong, 1, nullptr), LEAT_ERR_NOT_IN_FLIGHT);
   leat_delivery gap{};
   gap.record.flags = LEAT_RECORD_IS_GAP;
-  EXPECT_EQ(leat_member_acknowledge(member.get(), &gap), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_member_acknowledge(member.get(), &gap), LEAT_ERR_NOT_IN_FLIGHT);
   EXPECT_EQ(leat_member_acknowledge_some(member.get(), &gap, 1, nullptr), LEAT_OK);
 }
 
@@ -239,7 +240,7 @@ TEST_F(CapiTest, InfoOfAGroup) {
   EXPECT_EQ(info.lag, 1U);
   EXPECT_EQ(info.member_count, 1U);
   EXPECT_EQ(info.partition_count, 1U);
-  EXPECT_EQ(info.claiming, LEAT_OK);
+  EXPECT_EQ(info.taking, LEAT_OK);
   EXPECT_STREQ(members[0].name, "ann");
   EXPECT_EQ(members[0].pid, static_cast<std::uint32_t>(::getpid()));
   EXPECT_EQ(offsets[0], 0U);

@@ -182,10 +182,10 @@ TEST_F(CapiTest, ClaimIsCommittedOnce) {
   EXPECT_EQ(leat_publisher_claim(publisher.get(), 8, 0, &second, nullptr), LEAT_ERR_BUSY);
   EXPECT_EQ(leat_publisher_publish(publisher.get(), "a", 1, 0, nullptr, nullptr), LEAT_ERR_BUSY);
   EXPECT_EQ(leat_publisher_commit(publisher.get(), &claim, 9, nullptr), LEAT_ERR_INVALID_ARGUMENT);
-  EXPECT_EQ(leat_publisher_commit(publisher.get(), &second, 0, nullptr), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_publisher_commit(publisher.get(), &second, 0, nullptr), LEAT_ERR_NOT_IN_FLIGHT);
   EXPECT_EQ(leat_publisher_commit(publisher.get(), &claim, 2, nullptr), LEAT_OK);
-  EXPECT_EQ(leat_publisher_commit(publisher.get(), &claim, 2, nullptr), LEAT_ERR_NOT_HELD);
-  EXPECT_EQ(leat_publisher_abort(publisher.get(), &claim, nullptr), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_publisher_commit(publisher.get(), &claim, 2, nullptr), LEAT_ERR_NOT_IN_FLIGHT);
+  EXPECT_EQ(leat_publisher_abort(publisher.get(), &claim, nullptr), LEAT_ERR_NOT_IN_FLIGHT);
   EXPECT_EQ(drain(subscriber), Texts{"in"});
 }
 
@@ -198,7 +198,7 @@ TEST_F(CapiTest, ClaimIsAbortedByAbortAndByClose) {
   leat_claim others;
   ASSERT_EQ(leat_publisher_claim(publisher.get(), 8, 0, &claim, nullptr), LEAT_OK);
   ASSERT_EQ(leat_publisher_claim(other.get(), 8, 0, &others, nullptr), LEAT_OK);
-  EXPECT_EQ(leat_publisher_abort(publisher.get(), &others, nullptr), LEAT_ERR_NOT_HELD);
+  EXPECT_EQ(leat_publisher_abort(publisher.get(), &others, nullptr), LEAT_ERR_NOT_IN_FLIGHT);
   EXPECT_EQ(leat_publisher_abort(publisher.get(), &claim, nullptr), LEAT_OK);
   EXPECT_EQ(other.close(), LEAT_OK);
   EXPECT_EQ(publish(publisher, "a"), 2U);
@@ -257,7 +257,7 @@ TEST_F(CapiTest, DurableTopicIsFlushed) {
   info.size = sizeof(info);
   ASSERT_EQ(leat_topic_get_info(topic.get(), &info, nullptr, 0, nullptr, 0, nullptr), LEAT_OK);
   EXPECT_EQ(info.durable, std::uint32_t{LEAT_DURABILITY_OS});
-  EXPECT_EQ(info.keeper_pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(info.archiver_pid, static_cast<std::uint32_t>(::getpid()));
   EXPECT_GT(info.created_ms, 0);
 }
 

@@ -338,8 +338,8 @@ static int32_t group_info(struct command *command) {
   info.size = sizeof(info);
   const int32_t code =
       leat_group_get_info(get(command, 1, kGroup)->is.group, &info, NULL, 0, NULL, 0, NULL);
-  snprintf(command->results, sizeof(command->results), " returned=%" PRIu64 " claiming=%s",
-           info.returned, leat_error_name(info.claiming));
+  snprintf(command->results, sizeof(command->results), " returned=%" PRIu64 " taking=%s",
+           info.returned, leat_error_name(info.taking));
   return code;
 }
 static int32_t seek(struct command *command) {
@@ -417,10 +417,10 @@ static int32_t acknowledge_all(struct command *command) {
   const int32_t code = leat_member_acknowledge_all(get(command, 1, kMember)->is.member, &count);
   return count_result(command, code, count);
 }
-static int32_t give_back(struct command *command) {
+static int32_t requeue(struct command *command) {
   struct handle *handle = get(command, 1, kMember);
-  return leat_member_give_back(handle->is.member, delivery(command, handle, 2),
-                               (int64_t)number(command, "delay", 0) * 1000000);
+  return leat_member_requeue(handle->is.member, delivery(command, handle, 2),
+                             (int64_t)number(command, "delay", 0) * 1000000);
 }
 static int32_t in_flight(struct command *command) {
   uint64_t count = 0;
@@ -479,7 +479,7 @@ static const struct {
     {"group_info", group_info}, {"seek", seek},
     {"position", position}, {"join", join}, {"receive", receive}, {"acknowledge", acknowledge},
     {"acknowledge_up_to", acknowledge_up_to}, {"acknowledge_all", acknowledge_all},
-    {"give_back", give_back}, {"in_flight", in_flight}, {"stop", stop}, {"resume", resume},
+    {"requeue", requeue}, {"in_flight", in_flight}, {"stop", stop}, {"resume", resume},
     {"close", close_handle}, {"error_names", error_names},
 };
 

@@ -198,7 +198,7 @@ TEST_P(DurableGroups, KeepTheirPromises) {
     return 0;
   }};
   victim.wait(2 * kPatience);
-  const bool is_stopped = victim.look() == Child::State::stopped;
+  const bool is_stopped = victim.poll() == Child::State::stopped;
   EXPECT_TRUE(victim.was_killed() || is_stopped) << victim.describe();
   if (is_stopped) {
     // Others go on, unless they need what it has alone.
@@ -206,7 +206,7 @@ TEST_P(DurableGroups, KeepTheirPromises) {
     if (beside.wait(500ms) == Child::State::late) victim.go_on();
     EXPECT_NE(beside.wait(2 * kPatience), Child::State::late) << beside.describe();
     EXPECT_TRUE(beside.succeeded()) << beside.describe();
-    if (victim.look() == Child::State::stopped) victim.go_on();
+    if (victim.poll() == Child::State::stopped) victim.go_on();
     EXPECT_NE(victim.wait(2 * kPatience), Child::State::late) << victim.describe();
     EXPECT_TRUE(victim.succeeded()) << victim.describe();
   }
@@ -243,13 +243,13 @@ std::vector<Case> saved_cases() {
   for (const char* step : {"group:closing", "group:closed", "group:out"}) add(step, {1});
   // In the middle of the work, and when a group was made anew.
   add("group:saved", {3, 4, 7});
-  for (const char* step : {"take:held", "take:noting", "take:claimed", "take:noted"})
+  for (const char* step : {"take:entered", "take:noting", "take:moved", "take:noted"})
     add(step, {1, 3});
   add("take:handed", {2, 45, 85});
   for (const char* step : {"settle:before", "settle:done"}) add(step, {2, 30});
   for (const char* step : {"leave:returned", "leave:vacated"}) add(step, {1});
-  for (const char* step : {"keeper:counted", "keeper:fenced", "keeper:in_office", "keeper:leaving",
-                           "keeper:files_ended", "keeper:closed"})
+  for (const char* step : {"archiver:counted", "archiver:fenced", "archiver:took_over",
+                           "archiver:leaving", "archiver:files_ended", "archiver:closed"})
     add(step, {1, 2});
   return cases;
 }
@@ -292,24 +292,24 @@ TEST_P(DurableGroupsAtMostOnce, WhatWasSavedAsNotHandedOutComesOnce) {
 
 // The keeper dies between two steps of a save, and from then on records are only acknowledged, which tells nobody. The
 // process that stands by follows it and saves.
-class DurableGroupsFollowed : public DurableGroups {};
-INSTANTIATE_TEST_SUITE_P(All, DurableGroupsFollowed,
+class DurableGroupsTakenOver : public DurableGroups {};
+INSTANTIATE_TEST_SUITE_P(All, DurableGroupsTakenOver,
                          ::testing::Values(Case{"group:unsettled"}, Case{"group:saved"},
                                            Case{"group:all_saved"}),
                          name_of_saved_case);
 
-TEST_P(DurableGroupsFollowed, AcknowledgementsAreNotForgotten) {
-  const Shared<std::atomic<bool>> is_keeper;
+TEST_P(DurableGroupsTakenOver, AcknowledgementsAreNotForgotten) {
+  const Shared<std::atomic<bool>> is_archiver;
   Child victim{[&]() -> int {
     auto topic = open();
     CHILD_CHECK_OK(topic);
     publish(*topic, kFirst, kFirst + 10);  // So it takes office.
     ::usleep(50'000);
-    *is_keeper = true;
+    *is_archiver = true;
     arm({GetParam().step, GetParam().nth, SIGKILL});
     for (;;) ::pause();
   }};
-  ASSERT_TRUE(eventually([&] { return is_keeper->load(); }));
+  ASSERT_TRUE(eventually([&] { return is_archiver->load(); }));
   Child member_process{[&]() -> int {
     auto topic = open();
     CHILD_CHECK_OK(topic);
@@ -321,7 +321,7 @@ TEST_P(DurableGroupsFollowed, AcknowledgementsAreNotForgotten) {
       CHILD_CHECK_OK(one);
       taken.push_back(*one);
     }
-    CHILD_CHECK(eventually([&] { return !is_keeper->load(); }));  // It is dead.
+    CHILD_CHECK(eventually([&] { return !is_archiver->load(); }));  // It is dead.
     for (const Delivery& one : taken) CHILD_CHECK_OK(member->acknowledge(one));
     ::usleep(3'000'000);  // A second, a take-over, and some more.
     ::raise(SIGKILL);     // Before the topic is closed.
@@ -329,7 +329,7 @@ TEST_P(DurableGroupsFollowed, AcknowledgementsAreNotForgotten) {
   }};
   victim.wait();
   EXPECT_TRUE(victim.was_killed()) << victim.describe();
-  *is_keeper = false;
+  *is_archiver = false;
   member_process.wait();
   EXPECT_TRUE(member_process.was_killed()) << member_process.describe();
   lose_window();

@@ -51,7 +51,7 @@ std::vector<Case> durable_cases() {
       for (const Durability durable : {Durability::interval, Durability::fsync})
         cases.push_back({step, 2, signal, durable});
     }
-    for (const char* step : {"keeper:written", "keeper:told", "keeper:facts_stored",
+    for (const char* step : {"archiver:written", "archiver:announced", "archiver:handover_stored",
                              "store:frame_written", "store:file_synced"})
       cases.push_back({step, 3, signal, Durability::fsync});
   }
@@ -176,7 +176,7 @@ TEST_P(DurableSteps, NothingAcknowledgedIsLostAndOthersGoOn) {
     return 0;
   }};
   victim.wait();
-  const bool is_stopped = victim.look() == Child::State::stopped;
+  const bool is_stopped = victim.poll() == Child::State::stopped;
   // Others go on, unless it was stopped while it was alone with the files: then they wait for it.
   const auto expect_end = [&](Child& other) {
     if (other.wait(is_stopped ? 2s : kPatience) == Child::State::late && is_stopped) victim.go_on();
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(All, DurableOpening,
                          name_of_durable_case);
 
 // Whoever follows a dead keeper may die, or be stopped, before it has written anything itself.
-class DurableFollowing : public DurableSteps {
+class DurableTakeover : public DurableSteps {
  protected:
   static bool is_behind(const Topic& topic) {
     const PartitionInfo partition = topic.info().partitions[0];
@@ -234,10 +234,10 @@ class DurableFollowing : public DurableSteps {
   }
 };
 
-TEST_P(DurableFollowing, TheNextOneFollowsIt) {
+TEST_P(DurableTakeover, TheNextOneTakesOver) {
   { ASSERT_TRUE(open()); }
   Child first{[&] {
-    arm({"keeper:told", 5, SIGKILL});
+    arm({"archiver:announced", 5, SIGKILL});
     return publish(0, 200);
   }};
   first.wait();
@@ -257,7 +257,7 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
     return status;
   }};
   victim.wait();
-  EXPECT_TRUE(victim.was_killed() || victim.look() == Child::State::stopped) << victim.describe();
+  EXPECT_TRUE(victim.was_killed() || victim.poll() == Child::State::stopped) << victim.describe();
   Child later{[&] { return publish(2, 200); }};
   later.wait(2 * kPatience);
   EXPECT_TRUE(later.succeeded()) << later.describe();
@@ -266,23 +266,23 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
   expect_all();
 }
 
-std::vector<Case> following_cases() {
+std::vector<Case> takeover_cases() {
   std::vector<Case> cases;
   for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync})
     for (const int signal : {SIGKILL, SIGSTOP})
-      for (const char* step : kFollowSteps) cases.push_back({step, 1, signal, durable});
+      for (const char* step : kTakeoverSteps) cases.push_back({step, 1, signal, durable});
   return cases;
 }
-INSTANTIATE_TEST_SUITE_P(All, DurableFollowing, ::testing::ValuesIn(following_cases()),
+INSTANTIATE_TEST_SUITE_P(All, DurableTakeover, ::testing::ValuesIn(takeover_cases()),
                          name_of_durable_case);
 
 // A keeper that dies when something is durable, and before it has told anybody: whoever waits for it goes
 // on, although nothing more happens.
 class DurableWaiting : public DurableSteps {};
 
-TEST_P(DurableWaiting, WhoWaitsForTheMediumGoesOn) {
+TEST_P(DurableWaiting, WhoWaitsForASyncGoesOn) {
   { ASSERT_TRUE(open()); }
-  Child keeper{[&]() -> int {
+  Child archiver{[&]() -> int {
     arm({GetParam().step, GetParam().nth, GetParam().signal});
     auto topic = open();
     CHILD_CHECK_OK(topic);
@@ -310,8 +310,8 @@ TEST_P(DurableWaiting, WhoWaitsForTheMediumGoesOn) {
     CHILD_CHECK_OK(publishes->publish("second"));
     return 0;
   }};
-  EXPECT_NE(keeper.wait(), Child::State::late);
-  EXPECT_TRUE(keeper.was_killed()) << keeper.describe();
+  EXPECT_NE(archiver.wait(), Child::State::late);
+  EXPECT_TRUE(archiver.was_killed()) << archiver.describe();
   for (Child* one : {&publisher, &subscriber}) {
     EXPECT_NE(one->wait(5s), Child::State::late);
     EXPECT_TRUE(one->succeeded()) << one->describe();
@@ -338,7 +338,7 @@ TEST_P(DurableExpiry, LeavesWhatIsNewer) {
     return publish(0, 1000, turn);
   }};
   victim.wait();
-  EXPECT_TRUE(victim.was_killed() || victim.look() == Child::State::stopped) << victim.describe();
+  EXPECT_TRUE(victim.was_killed() || victim.poll() == Child::State::stopped) << victim.describe();
   Child later{[&] { return publish(2, 1000); }};
   later.wait(2 * kPatience);
   EXPECT_TRUE(later.succeeded()) << later.describe();

@@ -78,7 +78,7 @@ TEST(PidNamespaces, SeeWhoLivesAndWhoIsDead) {
       CHILD_CHECK_OK(world.publish(*publisher, kVictim, 100));
       return 0;
     });
-    if (!eventually([&] { return signals->hurt || victim.look() != Child::State::running; }) ||
+    if (!eventually([&] { return signals->hurt || victim.poll() != Child::State::running; }) ||
         victim.has_ended()) {
       FAIL() << "no PID namespace to be had (unshare needs CAP_SYS_ADMIN): " << victim.describe();
     }
@@ -99,7 +99,7 @@ TEST(PidNamespaces, SeeWhoLivesAndWhoIsDead) {
     });
     ASSERT_TRUE(world.publish_and_read(3, 200ms));
     ::usleep(50'000);
-    EXPECT_EQ(reader.look(), Child::State::running) << reader.describe();
+    EXPECT_EQ(reader.poll(), Child::State::running) << reader.describe();
     EXPECT_EQ(signals->records + signals->gaps, 0U) << "a living publisher was taken for dead";
     if (dies) {
       victim = Child{[] { return 0; }};  // Kills the old victim's parent, and the victim with it.
@@ -431,8 +431,8 @@ TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
                   publisher->publish(text, 250ms).error().code == Errc::would_deadlock);
       read_all();
       CHILD_CHECK(read == published);
-      auto given_back = topic->shrink();
-      CHILD_CHECK(given_back && *given_back > 256U << 10);
+      auto freed = topic->shrink();
+      CHILD_CHECK(freed && *freed > 256U << 10);
       // Another file takes the memory that was given back; the lossy subscriber continues to read.
       std::ofstream{filler} << std::string(1U << 20, 'x');
       CHILD_CHECK(fill() == Errc::full);

@@ -45,7 +45,7 @@ class GroupLife : public ::testing::TestWithParam<Case> {
     }};
     victim.wait();
     EXPECT_TRUE(GetParam().signal == SIGKILL ? victim.was_killed()
-                                             : victim.look() == Child::State::stopped)
+                                             : victim.poll() == Child::State::stopped)
         << victim.describe();
     return victim;
   }

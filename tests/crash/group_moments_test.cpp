@@ -26,7 +26,7 @@ void expect_not_delivered_by_who_dies_parking(GroupOptions options) {
   publish_pairs(publisher, {{"k", "1"}});
   Child parker{[&] {
     Member other = join(must(topic.open_again().find_group(kGroupName)));
-    const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
+    const Moment moment{"take:moved", [] { ::raise(SIGKILL); }};
     (void)other.receive(kPatience);
     return 0;
   }};
@@ -42,7 +42,7 @@ TEST(GroupMoments, WhoDiesParkingHasDeliveredNothing) {
 TEST(GroupMoments, WhoDiesParkingAtMostOnceHasLostNothing) {
   expect_not_delivered_by_who_dies_parking({.mode = GroupMode::at_most_once});
 }
-TEST(GroupMoments, WhoDiesParkingHasBuriedNothing) {
+TEST(GroupMoments, WhoDiesParkingHasDeadLetteredNothing) {
   expect_not_delivered_by_who_dies_parking({.max_deliveries = 1});
 }
 
@@ -53,14 +53,14 @@ TEST(GroupMoments, ADeletionInsideACallLeavesWhatTheCallHandsOut) {
   Member member = join(group);
   publish_numbers(publisher, 400);
   std::vector<Delivery> taken;
-  int claims = 0;
+  int takes = 0;
   {
-    const Moment moment{"take:claimed", [&] {
-                          if (++claims == 2) must(topic->delete_group(kGroupName, true));
+    const Moment moment{"take:moved", [&] {
+                          if (++takes == 2) must(topic->delete_group(kGroupName, true));
                         }};
     EXPECT_GT(must(member.receive(taken, 1000)), 0U);
   }
-  ASSERT_GE(claims, 2);
+  ASSERT_GE(takes, 2);
   for (int i = 0; i < 2000; ++i) must(publisher.publish("another", kPatience));
   EXPECT_EQ(to_log(taken), numbers(taken.size()));
   EXPECT_EQ(code(member.receive()), Errc::closed);
@@ -76,7 +76,7 @@ TEST(GroupMoments, WhatIsReleasedStaysReleased) {
   publish_numbers(publisher, 5);
   std::uint64_t during = 0;
   {
-    const Moment moment{"take:held", [&] { during = group.released(); }};
+    const Moment moment{"take:entered", [&] { during = group.released(); }};
     (void)take(member);
   }
   EXPECT_EQ(during, 10U);
@@ -85,7 +85,7 @@ TEST(GroupMoments, WhatIsReleasedStaysReleased) {
 // While a member scans for returned records, the hold of a record that it has
 // already found gets another record, which is returned as well. The scan did
 // not find that one, so later records with its key must wait.
-TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
+TEST(GroupMoments, AnEntryThatGotAnotherRecordIsNotTheOneThatWasFound) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true});
   auto publisher = must(topic->publisher());
@@ -94,10 +94,10 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   std::vector<Delivery> both;
   ASSERT_EQ(must(member.receive(both, 2)), 2U);
   detail::GroupView& view = *must(topic.shared().group(0));
-  const std::uint32_t index_of_x = view.hold(0, 0).offset == both[0].record.offset ? 0 : 1;
+  const std::uint32_t index_of_x = view.entry(0, 0).offset == both[0].record.offset ? 0 : 1;
   ASSERT_EQ(index_of_x, 0U) << "the scan must visit the other hold later";
   must(member.acknowledge(both[1]));
-  must(member.give_back(both[0]));
+  must(member.requeue(both[0]));
 
   Member other = join(group);
   bool is_reused = false;
@@ -107,8 +107,8 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
                         must(member.acknowledge(take(member)));
                         publish_pairs(publisher, {{"k", "1"}});
                         const Delivery one = take(member);
-                        is_reused = view.hold(0, index_of_x).offset == one.record.offset;
-                        must(member.give_back(one, 1h));
+                        is_reused = view.entry(0, index_of_x).offset == one.record.offset;
+                        must(member.requeue(one, 1h));
                         publish_pairs(publisher, {{"k", "2"}});
                         EXPECT_EQ(code(member.receive(Deadline::immediate())), Errc::timeout);
                       }};
@@ -119,7 +119,7 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
 
 // A member that is stopped in the middle of a claim of many records holds back their key. Others
 // that wait for the key must still return when their deadline passes.
-TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
+TEST(GroupMoments, AStoppedTakeLetsOthersGiveUpInTime) {
   const TestTopic topic{{.capacity_bytes = 1 << 20, .segment_bytes = 1 << 18}};
   const Group group = group_of(*topic, {.by_key = true, .in_flight = 1024});
   auto publisher = must(topic->publisher());
@@ -130,7 +130,7 @@ TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
   for (int i = 1; i < 1000; ++i) publish_pairs(publisher, {{"k", std::to_string(i)}});
   Child stopped{[&] {
     Member other = join(must(topic.open_again().find_group(kGroupName)));
-    const Moment moment{"take:held", [] { ::raise(SIGSTOP); }};
+    const Moment moment{"take:entered", [] { ::raise(SIGSTOP); }};
     std::vector<Delivery> taken;
     (void)other.receive(taken, 256, kPatience);
     return 0;
@@ -138,7 +138,7 @@ TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
   int status = 0;
   ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
   ASSERT_TRUE(WIFSTOPPED(status));
-  must(giver.give_back(first));
+  must(giver.requeue(first));
   EXPECT_EQ(code(member.receive(100ms)), Errc::timeout);
   EXPECT_EQ(stopped.kill(SIGKILL), -SIGKILL);
   EXPECT_EQ(to_text(take(member)), "0 0");
@@ -179,15 +179,15 @@ TEST(GroupMoments, WhoFreesASlotNeedNotSaySo) {
 }
 
 // A spare hold that was just reserved still contains the key of its previous record.
-TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
+TEST(GroupMoments, ASpareEntryKeepsNoKeyBack) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true, .in_flight = 1});
   auto publisher = must(topic->publisher());
-  Member claimer = join(group);
+  Member taker = join(group);
   Member other = join(group);
   publish_pairs(publisher, {{"a", "0"}, {"k", "1"}});
-  must(claimer.give_back(take(claimer), 1h));  // Keeps its own hold in use.
-  must(claimer.acknowledge(take(claimer)));    // This one was in a spare hold.
+  must(taker.requeue(take(taker), 1h));  // Keeps its own hold in use.
+  must(taker.acknowledge(take(taker)));  // This one was in a spare hold.
   publish_pairs(publisher, {{"k", "2"}});
   const Delivery given = take(other);
   std::optional<Result<Delivery>> meanwhile;
@@ -195,10 +195,10 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
     const Moment moment{"take:spare", [&] {
                           if (meanwhile) return;
                           meanwhile.emplace(Errc::timeout);
-                          must(other.give_back(given));
+                          must(other.requeue(given));
                           *meanwhile = other.receive(Deadline::immediate());
                         }};
-    EXPECT_EQ(must(claimer.poll(1, [](const Delivery&) {})), 0U);
+    EXPECT_EQ(must(taker.poll(1, [](const Delivery&) {})), 0U);
   }
   ASSERT_TRUE(meanwhile);
   EXPECT_EQ(to_text(must(std::move(*meanwhile))), "2 2");
@@ -207,7 +207,7 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
 // A member is stopped right after its claim. Meanwhile another one takes the record, acknowledges it,
 // and uses its spare hold for a record with another key. The member must count the key of its own
 // record; if it counted the other's, its table of keys would overflow after a few such stops.
-TEST(GroupMoments, AMemberThatWasStoppedAfterItsClaimKnowsItsOwnKey) {
+TEST(GroupMoments, AMemberThatWasStoppedAfterItsTakeKnowsItsOwnKey) {
   const TestTopic topic;
   constexpr std::uint32_t kInFlight = 4;
   const Group group = group_of(*topic, {.by_key = true, .in_flight = kInFlight});
@@ -223,7 +223,7 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsClaimKnowsItsOwnKey) {
   for (Member* member : {&stopped, &other}) {  // Both rows are full, so claims use spare holds.
     for (std::uint32_t i = 0; i < kInFlight; ++i) {
       publish();
-      must(member->give_back(take(*member), 1h));
+      must(member->requeue(take(*member), 1h));
     }
   }
   std::uint32_t reused = 0;
@@ -236,12 +236,12 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsClaimKnowsItsOwnKey) {
     publish();
     std::vector<Delivery> held;
     bool is_first = true;
-    const Moment moment{"take:claimed", [&] {
+    const Moment moment{"take:moved", [&] {
                           if (!std::exchange(is_first, false)) return;
                           const Delivery taken = take(other);
                           std::uint32_t spare = 0;
                           const auto spare_offset = [&] {
-                            return view.hold(view.geometry().seat_count, spare).offset;
+                            return view.entry(view.geometry().seat_count, spare).offset;
                           };
                           while (spare_offset() != taken.record.offset) ++spare;
                           must(other.acknowledge(taken));

@@ -25,7 +25,7 @@ void returned_records(GroupWorld& world) {
   EXPECT_TRUE(world.member().receive(taken, 2));
   for (const Delivery& one : taken) {
     world.note_taken(one);
-    EXPECT_TRUE(world.give_back(world.member(), one));
+    EXPECT_TRUE(world.requeue(world.member(), one));
   }
 }
 void some_keyed_records(GroupWorld& world) {
@@ -92,7 +92,7 @@ void slow_member(GroupWorld& world) {
 // Members that died before their claim was made, and one that died right after it.
 void dead_members(GroupWorld& world) {
   some_records(world);
-  for (const char* step : {"take:held", "take:noting", "take:claimed"}) {
+  for (const char* step : {"take:entered", "take:noting", "take:moved"}) {
     Child earlier = world.start(
         [&]() -> int {
           Member member = world.open_member();
@@ -125,7 +125,7 @@ int take_one_by_one(GroupWorld& world) {
     switch (i % 4) {
       case 0:
       case 1: CHILD_CHECK(is_usual(world.acknowledge(member, *taken))); break;
-      case 2: CHILD_CHECK(is_usual(world.give_back(member, *taken))); break;
+      case 2: CHILD_CHECK(is_usual(world.requeue(member, *taken))); break;
       default: kept.push_back(*taken); break;
     }
   }
@@ -178,14 +178,14 @@ int poll_and_throw(GroupWorld& world) {
 }
 
 // Takes records and gives them back until its row of holds is full of them.
-int give_all_back(GroupWorld& world) {
+int requeue_all(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 14; ++i) {
     auto taken = member.receive(5ms);
     CHILD_CHECK(is_usual(taken));
     if (!taken) continue;
     world.note_taken(*taken);
-    CHILD_CHECK(is_usual(world.give_back(member, *taken, 20ms)));
+    CHILD_CHECK(is_usual(world.requeue(member, *taken, 20ms)));
   }
   return 0;
 }
@@ -205,7 +205,7 @@ int poll_keyed(GroupWorld& world) {
 }
 
 // Takes records until nothing is left; while it waits, it looks after dead members.
-int look_after_others(GroupWorld& world) {
+int check_others(GroupWorld& world) {
   Member member = world.open_member();
   const Deadline end{200ms};
   for (int i = 0; i < 40 && !end.passed(); ++i) {
@@ -231,20 +231,20 @@ int seek_to_end(GroupWorld& world) { return seek_to(world, From::end); }
 }  // namespace
 
 const std::vector<GroupScenario>& group_scenarios() {
-  static const std::vector<const char*> kClaim = {"take:held", "take:noting", "take:claimed",
-                                                  "take:noted"};
+  static const std::vector<const char*> kOneTake = {"take:entered", "take:noting", "take:moved",
+                                                    "take:noted"};
   static const std::vector<const char*> kTake = {
-      "seat:taken",  "take:held",     "take:noting", "take:claimed",   "take:noted",
+      "seat:taken",  "take:entered",  "take:noting", "take:moved",     "take:noted",
       "take:handed", "settle:before", "settle:done", "leave:returned", "leave:vacated"};
   static const std::vector<const char*> kTakeSeveral = {
-      "take:held",     "take:noting", "take:claimed",   "take:noted",
+      "take:entered",  "take:noting", "take:moved",     "take:noted",
       "settle:before", "settle:done", "leave:returned", "leave:vacated"};
-  static const std::vector<const char*> kPoll = {"take:held",  "take:noting", "take:claimed",
-                                                 "take:noted", "take:handed", "settle:before",
+  static const std::vector<const char*> kPoll = {"take:entered", "take:noting", "take:moved",
+                                                 "take:noted",   "take:handed", "settle:before",
                                                  "settle:done"};
   static const std::vector<const char*> kPollKeyed = {
-      "take:held",   "take:noting", "take:claimed",  "take:noted", "park:returned",
-      "take:handed", "settle:done", "settle:before", "leave:freed"};
+      "take:entered", "take:noting", "take:moved",    "take:noted", "park:returned",
+      "take:handed",  "settle:done", "settle:before", "leave:freed"};
   static const std::vector<const char*> kRetakeKeyed = {
       "retake:found", "retake:slots",  "retake:taken", "retake:settling",
       "take:handed",  "settle:before", "settle:done"};
@@ -254,8 +254,8 @@ const std::vector<GroupScenario>& group_scenarios() {
   static const std::vector<const char*> kRetake = {"retake:found", "retake:taken", "settle:before",
                                                    "settle:done"};
   static const std::vector<const char*> kTakeKeyed = {
-      "take:held",   "take:noting",    "take:claimed", "take:noted",    "settle:before",
-      "settle:done", "leave:returned", "leave:freed",  "leave:vacated", "retake:taken"};
+      "take:entered", "take:noting",    "take:moved",  "take:noted",    "settle:before",
+      "settle:done",  "leave:returned", "leave:freed", "leave:vacated", "retake:taken"};
   static const std::vector<const char*> kSettle = {"settle:begun", "settle:returned",
                                                    "settle:vacated", "retake:taken", "settle:done"};
   static const std::vector<const char*> kSeek = {"seek:noted", "seek:marked", "seek:moved"};
@@ -272,7 +272,7 @@ const std::vector<GroupScenario>& group_scenarios() {
       {"take_leased", kLease, some_records, take_one_by_one, kTake},
       {"take_several_leased", kLease, some_records, take_several, kTakeSeveral, kBatch},
       {"take_by_key", kByKey, some_keyed_records, take_one_by_one, kTakeKeyed, 1, 12},
-      {"take_from_partitions", kPartitions, some_records, take_one_by_one, kClaim},
+      {"take_from_partitions", kPartitions, some_records, take_one_by_one, kOneTake},
       {"retake", {}, returned_records, take_one_by_one, kRetake},
       {"retake_once", kOnce, returned_records, take_one_by_one, kRetake},
       {"retake_leased", kLease, returned_records, take_one_by_one, kRetake},
@@ -280,16 +280,16 @@ const std::vector<GroupScenario>& group_scenarios() {
       {"poll_throws", {}, some_records, poll_and_throw, {"ready:returned"}},
       {"poll_by_key", kByKey, held_key, poll_keyed, kPollKeyed, 1, 23},
       {"retake_by_key", kByKey, parked_records, poll_keyed, kRetakeKeyed, 1, 12},
-      {"give_all_back", {}, some_records, give_all_back, kTake},
-      {"take_spare", {}, some_records, give_all_back, {"take:spare"}},
-      {"settle_by_key", kByKey, dead_keyed_member, look_after_others, kSettleKeyed, 1, 12},
-      {"lease_over_by_key", kByKeyLease, lost_keys, look_after_others, kIdleKeys},
-      {"settle", {}, dead_member, look_after_others, kSettle},
-      {"settle_once", kOnce, dead_member, look_after_others, kSettle},
-      {"settle_several", {}, dead_members, look_after_others, kSettle},
-      {"take_over", {}, slow_member, look_after_others, {"others:looking", "take:over"}},
-      {"take_over_once", kOnce, slow_member, look_after_others, {"take:over"}},
-      {"lease_over", kLease, slow_member, look_after_others, {"lease:over"}},
+      {"requeue_all", {}, some_records, requeue_all, kTake},
+      {"take_spare", {}, some_records, requeue_all, {"take:spare"}},
+      {"settle_by_key", kByKey, dead_keyed_member, check_others, kSettleKeyed, 1, 12},
+      {"lease_over_by_key", kByKeyLease, lost_keys, check_others, kIdleKeys},
+      {"settle", {}, dead_member, check_others, kSettle},
+      {"settle_once", kOnce, dead_member, check_others, kSettle},
+      {"settle_several", {}, dead_members, check_others, kSettle},
+      {"take_over", {}, slow_member, check_others, {"others:looking", "take:over"}},
+      {"take_over_once", kOnce, slow_member, check_others, {"take:over"}},
+      {"lease_over", kLease, slow_member, check_others, {"lease:over"}},
       {"seek_back", {}, some_records, seek_to_beginning, kSeek},
       {"seek_to_end", {}, some_records, seek_to_end, kSeek},
   };

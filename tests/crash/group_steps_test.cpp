@@ -75,7 +75,7 @@ TEST_P(GroupSweep, OthersGoOnWhileItIsStoppedAndWhenItContinues) {
   for (int nth = 1; nth <= kTimesPerStep && !HasFailure(); ++nth) {
     SCOPED_TRACE("time " + std::to_string(nth));
     if (!hurt_victim(nth, SIGSTOP)) break;
-    ASSERT_EQ(victim_->look(), Child::State::stopped) << victim_->describe();
+    ASSERT_EQ(victim_->poll(), Child::State::stopped) << victim_->describe();
     const GroupScenario& scenario = GetParam().scenario;
     const bool is_leased = scenario.options.group.lease != 0ns;
     world_->expect_others_take(is_leased ? 0 : scenario.in_call + scenario.keeps);

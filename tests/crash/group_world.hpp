@@ -3,7 +3,7 @@
 // and members that join later.
 //
 //     GroupWorld world{{.group = {.mode = GroupMode::at_most_once}}};
-//     Child victim = world.start([&]() -> int {…}, {"take:claimed", 1, SIGKILL});
+//     Child victim = world.start([&]() -> int {…}, {"take:moved", 1, SIGKILL});
 //     victim.wait();
 //     world.expect_progress();
 #pragma once
@@ -137,10 +137,10 @@ class GroupWorld {
     if (options_.group.by_key) account_->let_go_of_key(delivery);
     return account_->acknowledge(member, delivery);
   }
-  Result<void> give_back(Member& member, const Delivery& delivery,
-                         std::chrono::nanoseconds delay = 0ns) {
+  Result<void> requeue(Member& member, const Delivery& delivery,
+                       std::chrono::nanoseconds delay = 0ns) {
     if (options_.group.by_key) account_->let_go_of_key(delivery);
-    return account_->give_back(member, delivery, delay);
+    return account_->requeue(member, delivery, delay);
   }
 
   // ---- The survivors ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ namespace leat {
 namespace testing {
 namespace {
 
-constexpr std::uint32_t kWalker = 0;
+constexpr std::uint32_t kFirst = 0;
 constexpr std::uint32_t kLate = 1;
 
 class Lap : public ::testing::Test {
@@ -79,7 +79,7 @@ class Lap : public ::testing::Test {
   }
 
   void publish(std::size_t size) {
-    const Mark mark = ledger_->begin(kWalker);
+    const Mark mark = ledger_->begin(kFirst);
     const auto offset = publisher_->publish(make_message(mark, size), Deadline::immediate());
     ledger_->end(mark, offset);
     ASSERT_TRUE(offset) << describe(offset.error());

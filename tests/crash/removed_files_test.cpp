@@ -12,7 +12,7 @@ namespace {
 // Calls `at_step` once, at the step of this name.
 std::string awaited_step;
 std::function<void()> at_step;
-void look_at_step(const char* name) {
+void check_at_step(const char* name) {
   if (awaited_step != name) return;
   awaited_step.clear();
   at_step();
@@ -25,7 +25,7 @@ class RemovedFiles : public ::testing::Test {
   void when(const char* step, std::function<void()> act) {
     awaited_step = step;
     at_step = std::move(act);
-    detail::crash_point_hook = look_at_step;
+    detail::crash_point_hook = check_at_step;
   }
   TopicOptions options() const {
     return {.capacity_bytes = 16384, .segment_bytes = 4096, .directory = directory_.path()};

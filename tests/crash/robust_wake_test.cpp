@@ -21,9 +21,9 @@ std::ostream& operator<<(std::ostream& out, Wait wait) {
                                           : "wait_fd");
 }
 
-class DeathBell : public ::testing::TestWithParam<Wait> {
+class RobustWake : public ::testing::TestWithParam<Wait> {
  protected:
-  DeathBell() {
+  RobustWake() {
     for (const char* name : {"topic", "another"}) {
       auto created = Topic::create(name, {.capacity_bytes = 16384,
                                           .segment_bytes = 4096,
@@ -53,7 +53,7 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
     dies_of_it = dies;
     detail::crash_point_hook = [](const char* name) {
       if (std::string_view{name} == "sleep:announced") ++*times;
-      if (dies_of_it && std::string_view{name} == kBellStep) ::raise(SIGKILL);
+      if (dies_of_it && std::string_view{name} == kWakeStep) ::raise(SIGKILL);
     };
   }
   // Waits for records that never come, and polls whenever it is woken.
@@ -115,7 +115,7 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
   Shared<std::atomic<std::uint32_t>> sleeps_;
 };
 
-TEST_P(DeathBell, IsPassedOnByWhoHasNoUseForIt) {
+TEST_P(RobustWake, IsPassedOnByWhoHasNoUseForIt) {
   const Child first = asleep([this] { return sleep_elsewhere(GetParam(), false); });
   std::vector<Child> others;
   for (int i = 0; i < 2; ++i) others.push_back(asleep([this] { return receive_one(); }));
@@ -126,7 +126,7 @@ TEST_P(DeathBell, IsPassedOnByWhoHasNoUseForIt) {
   }
 }
 
-TEST_P(DeathBell, IsPassedOnWhenWhoWasToldDies) {
+TEST_P(RobustWake, IsPassedOnWhenWhoWasToldDies) {
   Child first = asleep([this] { return sleep_elsewhere(GetParam(), true); });
   Child other = asleep([this] { return receive_one(); });
   publish_and_die();
@@ -138,7 +138,7 @@ TEST_P(DeathBell, IsPassedOnWhenWhoWasToldDies) {
 
 // Many sleepers that do not want the record: each is woken, goes back to
 // sleep, and wakes nobody else.
-TEST_P(DeathBell, EndsInSilence) {
+TEST_P(RobustWake, EndsInSilence) {
   constexpr std::uint32_t kSleepers = 5;
   std::vector<Child> sleepers;
   for (std::uint32_t i = 0; i < kSleepers; ++i)
@@ -151,7 +151,7 @@ TEST_P(DeathBell, EndsInSilence) {
   EXPECT_LE(*sleeps_, before + 8 * kSleepers);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, DeathBell,
+INSTANTIATE_TEST_SUITE_P(Each, RobustWake,
                          ::testing::Values(Wait::receive, Wait::wait_any, Wait::wait_fd),
                          ::testing::PrintToStringParamName());
 

@@ -37,15 +37,15 @@ const std::vector<Scenario>& scenarios();
 inline constexpr const char* kCreateSteps[] = {"make:made", "make:locked", "create:filled"};
 // Of durable topics: durable_steps_test.cpp.
 inline constexpr const char* kDurableSteps[] = {
-    "open:recovered",     "open:window_named", "open:window_made",    "keeper:counted",
-    "keeper:locked",      "keeper:fenced",     "keeper:in_office",    "keeper:written",
-    "keeper:told",        "keeper:leaving",    "keeper:facts_stored", "keeper:handed_over",
-    "keeper:files_ended", "keeper:closed"};
+    "open:recovered",       "open:window_named", "open:window_made",         "archiver:counted",
+    "archiver:locked",      "archiver:fenced",   "archiver:took_over",       "archiver:written",
+    "archiver:announced",   "archiver:leaving",  "archiver:handover_stored", "archiver:handed_over",
+    "archiver:files_ended", "archiver:closed"};
 // Likewise, but only where records are synced.
-inline constexpr const char* kSyncSteps[] = {"keeper:synced", "keeper:told_durable"};
-inline constexpr const char* kFollowSteps[] = {"keeper:room_given_back", "keeper:set_back"};
-inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled",
-                                               "keeper:put_aside"};
+inline constexpr const char* kSyncSteps[] = {"archiver:synced", "archiver:durable_announced"};
+inline constexpr const char* kTakeoverSteps[] = {"archiver:room_freed", "archiver:set_back"};
+inline constexpr const char* kExpirySteps[] = {"archiver:expired", "store:file_recycled",
+                                               "archiver:put_aside"};
 inline constexpr const char* kDeleteFilesSteps[] = {
     "delete:files_opened", "delete:files_chosen", "delete:files_looked_at", "delete:files_renamed"};
 // Of the files of a durable topic: store_steps_test.cpp.
@@ -61,7 +61,7 @@ inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decid
 // Covered by unused_steps_test.cpp, together with the steps of a deletion.
 inline constexpr const char* kUnusedSteps[] = {"unused:let_go", "unused:decided"};
 // Covered by robust_wake_test.cpp.
-inline constexpr const char* kBellStep = "sleep:rung";
+inline constexpr const char* kWakeStep = "sleep:rung";
 
 // Whether a publisher at this step has a claim that is not visible yet.
 inline bool is_open_claim(std::string_view step) {

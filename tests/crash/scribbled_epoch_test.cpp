@@ -8,24 +8,24 @@ namespace testing {
 namespace {
 
 // The word says where the files of a keeper that died end.
-TEST(ScribbledOffice, AKeeperGoesOnWhereItsFilesDo) {
+TEST(ScribbledEpoch, AnArchiverGoesOnWhereItsFilesDo) {
   const UnkeptTopic topic;
   auto publisher = must(topic->publisher());
   publish_numbers(publisher, 10);
   detail::DurablePartition& words = topic.shared().durable()->partition(0);
-  detail::Office dead = topic.office();
-  EXPECT_TRUE(must(dead.take(dead.word())));
+  detail::Archiver dead = topic.archiver();
+  EXPECT_TRUE(must(dead.take_over(dead.word())));
   EXPECT_GT(must(dead.write()), 0U);
   dead.leave();
   ASSERT_EQ(words.written.value, 10U);
-  detail::Office office = topic.office();
-  const Moment scribbler{"keeper:set_back", [&] { words.written.value = 9; }};
-  EXPECT_TRUE(must(office.take(office.word())));
+  detail::Archiver archiver = topic.archiver();
+  const Moment scribbler{"archiver:set_back", [&] { words.written.value = 9; }};
+  EXPECT_TRUE(must(archiver.take_over(archiver.word())));
   EXPECT_EQ(scribbler.times(), 1U);
   publish_numbers(publisher, 10);
-  EXPECT_GT(must(office.write()), 0U);
+  EXPECT_GT(must(archiver.write()), 0U);
   EXPECT_EQ(words.written.value, 20U);
-  office.leave();
+  archiver.leave();
 }
 
 }  // namespace

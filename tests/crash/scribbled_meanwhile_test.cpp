@@ -62,9 +62,9 @@ TEST(ScribbledMeanwhile, AnEndThatCanBeReadLaterIsNotTheBeginning) {
   EXPECT_EQ(must(member.receive(Deadline::immediate())).record.offset, 3U);
 }
 
-TEST(ScribbledMeanwhile, MemoryThatIsGivenBackAtOnceIsCorrupt) {
+TEST(ScribbledMeanwhile, MemoryThatIsFreedAtOnceIsCorrupt) {
   World world{{.segments = 2, .grow_to = 4}};
-  const detail::SharedTopic& shared = TopicTesting::shared(world.topic());
+  const detail::MappedTopic& shared = TopicTesting::shared(world.topic());
   const Moment scribbler{"grow:chosen", [&] {
                            for (std::uint64_t i = 0; i < shared.geometry().segment_count; ++i)
                              shared.partition(0).physical[i].last_segment |= detail::kNoMemory;
@@ -78,7 +78,7 @@ TEST(ScribbledMeanwhile, AClaimThatCannotBeGivenUpIsCorrupt) {
   World world;
   auto other = world.topic().publisher();
   ASSERT_TRUE(other);
-  const detail::SharedTopic& shared = TopicTesting::shared(world.topic());
+  const detail::MappedTopic& shared = TopicTesting::shared(world.topic());
   const std::uint32_t slots = shared.participant_high();
   const Moment scribbler{"announcement:read", [&] {
                            for (std::uint32_t i = 0; i < slots; ++i) {

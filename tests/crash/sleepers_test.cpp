@@ -10,7 +10,7 @@ namespace leat::testing {
 namespace {
 
 struct Seen {
-  std::atomic<std::uint32_t> looked_last;  // One bit for each sleeper that is about to sleep.
+  std::atomic<std::uint32_t> checked_last;  // One bit for each sleeper that is about to sleep.
   std::atomic<std::uint32_t> records;      // Published by the victim.
   std::atomic<std::uint32_t> gaps;
 };
@@ -31,7 +31,7 @@ int sleep_until_survivor(World& world, Seen& seen, Wait wait, std::uint32_t bit)
   where = &seen;
   my_bit = bit;
   detail::crash_point_hook = [](const char* name) {
-    if (std::string_view{name} == "sleep:announced") where->looked_last |= my_bit;
+    if (std::string_view{name} == "sleep:announced") where->checked_last |= my_bit;
   };
   bool done = false;
   while (!done) {
@@ -90,7 +90,7 @@ TEST_P(Sleepers, GetWhatTheDeadPublisherLeft) {
     const std::uint32_t bit = 1U << sleepers.size();
     sleepers.emplace_back([&, wait, bit] { return sleep_until_survivor(world, *seen, wait, bit); });
   }
-  ASSERT_TRUE(eventually([&] { return seen->looked_last == 7; }));
+  ASSERT_TRUE(eventually([&] { return seen->checked_last == 7; }));
   ASSERT_TRUE(eventually([&] {
     return sleeps(sleepers[0].pid()) && sleeps(sleepers[1].pid()) && sleeps(sleepers[2].pid());
   }));
@@ -153,16 +153,16 @@ TEST(SleepersAtAHole, NoticeThatItsOwnerDied) {
     auto reader = topic.subscriber({.from = From::offset(3), .spin = 0ns});
     CHILD_CHECK_OK(reader);
     reader->on_event([&](const Event&) { ++seen->gaps; });
-    seen->looked_last = 1;
+    seen->checked_last = 1;
     while (seen->gaps == 0) {
       CHILD_CHECK_OK(reader->wait());
       CHILD_CHECK_OK(reader->poll(1, [](const Record&) {}));
     }
     return 0;
   }};
-  ASSERT_TRUE(eventually([&] { return seen->looked_last == 1; }));
+  ASSERT_TRUE(eventually([&] { return seen->checked_last == 1; }));
   ::usleep(20'000);
-  EXPECT_EQ(first.look(), Child::State::running);
+  EXPECT_EQ(first.poll(), Child::State::running);
   EXPECT_EQ(seen->gaps, 0U);
   victim.signal(SIGKILL);
   first.wait();
@@ -187,13 +187,13 @@ TEST(SleeperForRoom, NoticesThatTheGatingSubscriberDied) {
     CHILD_CHECK_OK(joined);
     while (world.publish(*joined, kVictim, 1300)) {
     }
-    seen->looked_last = 1;
+    seen->checked_last = 1;
     CHILD_CHECK_OK(world.publish(*joined, kVictim, 1300, Deadline::never()));
     return 0;
   }};
-  ASSERT_TRUE(eventually([&] { return seen->looked_last == 1; }));
+  ASSERT_TRUE(eventually([&] { return seen->checked_last == 1; }));
   ::usleep(20'000);
-  EXPECT_EQ(publisher.look(), Child::State::running);
+  EXPECT_EQ(publisher.poll(), Child::State::running);
   reader.signal(SIGKILL);
   publisher.wait();
   EXPECT_TRUE(publisher.succeeded()) << publisher.describe();

@@ -158,19 +158,19 @@ TEST(Standstill, OfAMemberThatHadNobodyToWatchEndsNoLease) {
     auto publisher = must(topic->publisher());
     Member holder = join(group);
     Member judge = join(group);
-    const auto look = [&](Deadline deadline) {
+    const auto poll = [&](Deadline deadline) {
       EXPECT_EQ(code(judge.receive(deadline)), Errc::timeout);
     };
-    if (before == Before::poll) look(Deadline::immediate());
-    if (before == Before::wait) look(10ms);
+    if (before == Before::poll) poll(Deadline::immediate());
+    if (before == Before::wait) poll(10ms);
     for (int i = 0; before == Before::polls_seldom && i < 3; ++i) {
       std::this_thread::sleep_for(150ms);
-      look(Deadline::immediate());
+      poll(Deadline::immediate());
     }
     publish_numbers(publisher, 1);
     const Delivery held = take(holder);
     std::this_thread::sleep_for(kStandstill);
-    look(Deadline::immediate());
+    poll(Deadline::immediate());
     EXPECT_EQ(code(holder.acknowledge(held)), Errc::ok);
     // Whoever keeps a record for longer loses it.
     publish_numbers(publisher, 1);
@@ -182,7 +182,7 @@ TEST(Standstill, OfAMemberThatHadNobodyToWatchEndsNoLease) {
 }
 
 // It stands still after it has looked at the clock, and before it looks at the leases.
-TEST(Standstill, OfAMemberInTheMiddleOfALookEndsNoLease) {
+TEST(Standstill, OfAMemberInTheMiddleOfAScanEndsNoLease) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.lease = 500ms});
   auto publisher = must(topic->publisher());
@@ -190,14 +190,14 @@ TEST(Standstill, OfAMemberInTheMiddleOfALookEndsNoLease) {
   Member judge = join(group);
   publish_numbers(publisher, 1);
   const Delivery held = take(holder);
-  int looks = 0;
+  int polls = 0;
   {
     const Moment moment{"others:looking", [&] {
-                          if (++looks == 1) std::this_thread::sleep_for(600ms);
+                          if (++polls == 1) std::this_thread::sleep_for(600ms);
                         }};
     EXPECT_EQ(code(judge.receive(200ms)), Errc::timeout);
   }
-  EXPECT_GE(looks, 1);
+  EXPECT_GE(polls, 1);
   EXPECT_EQ(code(holder.acknowledge(held)), Errc::ok);
 }
 
@@ -223,7 +223,7 @@ void until(const std::atomic<bool>& flag) {
 // lets it go on.
 TEST(Standstill, OfAProcessThatStandsByTakesNothingOver) {
   struct Flags {
-    std::atomic<bool> is_in_office, is_opened, is_stuck, may_go_on, has_gone_on, may_end;
+    std::atomic<bool> is_archiver, is_opened, is_stuck, may_go_on, has_gone_on, may_end;
   };
   static testing::Shared<Flags> flags;
   const testing::TemporaryDirectory temp;
@@ -231,18 +231,19 @@ TEST(Standstill, OfAProcessThatStandsByTakesNothingOver) {
   const TopicOptions options{.directory = temp.path() + "/topics",
                              .durable = Durability::os,
                              .data_directory = temp.path() + "/data"};
-  testing::Child keeper{[&]() -> int {
+  testing::Child archiver{[&]() -> int {
     auto topic = Topic::open_or_create("d", options);
     CHILD_CHECK_OK(topic);
     auto publisher = topic->publisher();
     CHILD_CHECK_OK(publisher->publish("first"));
-    while (topic->info().durable->keeper_pid == 0) std::this_thread::sleep_for(1ms);
+    while (topic->info().durable->archiver_pid == 0) std::this_thread::sleep_for(1ms);
     CHILD_CHECK_OK(publisher->flush(kPatience));
-    flags->is_in_office = true;
+    flags->is_archiver = true;
     until(flags->is_opened);
     detail::crash_point_hook = [](const char* name) {
-      if (name == std::string_view{"keeper:told"}) flags->has_gone_on = flags->is_stuck.load();
-      if (name != std::string_view{"keeper:written"}) return;
+      if (name == std::string_view{"archiver:announced"})
+        flags->has_gone_on = flags->is_stuck.load();
+      if (name != std::string_view{"archiver:written"}) return;
       flags->is_stuck = true;
       until(flags->may_go_on);
     };
@@ -250,25 +251,25 @@ TEST(Standstill, OfAProcessThatStandsByTakesNothingOver) {
     until(flags->may_end);
     return 0;
   }};
-  until(flags->is_in_office);
-  std::atomic<int> looks = 0;
-  const Moment moment{"keeper:watched", [&] {
+  until(flags->is_archiver);
+  std::atomic<int> polls = 0;
+  const Moment moment{"archiver:watched", [&] {
                         if (!flags->is_stuck) return;
-                        if (++looks == 1) std::this_thread::sleep_for(kStandstill);
-                        if (looks == 2) {
+                        if (++polls == 1) std::this_thread::sleep_for(kStandstill);
+                        if (polls == 2) {
                           flags->may_go_on = true;
                           until(flags->has_gone_on);
                         }
                       }};
   auto topic = Topic::open("d", Deadline::immediate(), options.directory);
   ASSERT_TRUE(topic) << describe(topic.error());
-  const std::uint32_t before = topic->info().durable->keeper_pid;
+  const std::uint32_t before = topic->info().durable->archiver_pid;
   flags->is_opened = true;
   until(flags->has_gone_on);
-  EXPECT_GE(looks, 2);
-  EXPECT_EQ(topic->info().durable->keeper_pid, before);
+  EXPECT_GE(polls, 2);
+  EXPECT_EQ(topic->info().durable->archiver_pid, before);
   flags->may_go_on = flags->may_end = true;
-  EXPECT_NE(keeper.wait(), testing::Child::State::late);
+  EXPECT_NE(archiver.wait(), testing::Child::State::late);
 }
 
 }  // namespace

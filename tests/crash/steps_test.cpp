@@ -43,15 +43,15 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kUnusedSteps), std::end(kUnusedSteps));
   swept.insert(std::begin(kDurableSteps), std::end(kDurableSteps));
   swept.insert(std::begin(kSyncSteps), std::end(kSyncSteps));
-  swept.insert(std::begin(kFollowSteps), std::end(kFollowSteps));
+  swept.insert(std::begin(kTakeoverSteps), std::end(kTakeoverSteps));
   swept.insert(std::begin(kExpirySteps), std::end(kExpirySteps));
   swept.insert(std::begin(kDeleteFilesSteps), std::end(kDeleteFilesSteps));
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
   swept.insert(std::begin(kCopySteps), std::end(kCopySteps));
-  swept.insert(kBellStep);
+  swept.insert(kWakeStep);
   // They change nothing: moments of standstill_test.cpp, one_cpu_test.cpp and scribbled_meanwhile_test.cpp.
-  swept.insert({"keeper:watched", "wait:yields", "end:unknown"});
+  swept.insert({"archiver:watched", "wait:yields", "end:unknown"});
   for (const GroupScenario& scenario : group_scenarios()) {
     swept.insert(scenario.steps.begin(), scenario.steps.end());
   }
@@ -193,7 +193,7 @@ TEST_P(StepSweep, OthersGoOnWhileItIsStoppedAndWhenItContinues) {
   for (int nth = 1; nth <= kTimesPerStep && !HasFailure(); ++nth) {
     SCOPED_TRACE("time " + std::to_string(nth));
     if (!hurt_victim(nth, SIGSTOP)) break;
-    ASSERT_EQ(victim_->look(), Child::State::stopped) << victim_->describe();
+    ASSERT_EQ(victim_->poll(), Child::State::stopped) << victim_->describe();
     expect_progress_meanwhile();
     victim_->go_on();
     victim_->wait(kPatience, [&] { world_->read_some(false); });

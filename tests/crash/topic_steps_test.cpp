@@ -54,7 +54,7 @@ class TopicSteps : public ::testing::TestWithParam<Case> {
     }};
     victim.wait();
     EXPECT_TRUE(one.signal == SIGKILL ? victim.was_killed()
-                                      : victim.look() == Child::State::stopped)
+                                      : victim.poll() == Child::State::stopped)
         << victim.describe();
     return victim;
   }

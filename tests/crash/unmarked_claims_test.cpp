@@ -63,7 +63,7 @@ void kill(Child& child) {
 
 // The sizes of all claims that are announced and open.
 std::vector<std::uint64_t> announced_granules(World& world) {
-  const detail::SharedTopic& shared = TopicTesting::shared(world.topic());
+  const detail::MappedTopic& shared = TopicTesting::shared(world.topic());
   std::vector<std::uint64_t> all;
   for (std::uint32_t i = 0; i < shared.participant_high(); ++i) {
     const auto facts = detail::read_claim(shared.partition(0).slots[i]);

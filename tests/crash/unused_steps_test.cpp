@@ -46,7 +46,7 @@ class UnusedSteps : public ::testing::TestWithParam<Case> {
       return 0;  // Destructors run here.
     }};
     victim.wait();
-    EXPECT_TRUE(signal == SIGKILL ? victim.was_killed() : victim.look() == Child::State::stopped)
+    EXPECT_TRUE(signal == SIGKILL ? victim.was_killed() : victim.poll() == Child::State::stopped)
         << victim.describe();
     return victim;
   }

@@ -211,7 +211,7 @@ class World {
       text += fmt::format("{} {} {} {} {};", one.id, one.name, one.user, name_of(one.type),
                           name_of(one.data_auth));
       if (whole) {
-        text += fmt::format("{} {} {}:", one.verifier_version, name_of(one.pullers),
+        text += fmt::format("{} {} {}:", one.verifier_version, name_of(one.consumers),
                             fmt::join(one.ports.all(), " "));
       }
       for (const Right& right : one.rights) {

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 std::size_t sum = 0;  // Makes sure that every byte is read.
 
-void look_at(const leat::Record& record) {
+void touch(const leat::Record& record) {
   for (const std::byte byte : record.value) sum += std::to_integer<std::size_t>(byte);
   for (const std::byte byte : record.key) sum += std::to_integer<std::size_t>(byte);
   for (const leat::Header header : record.headers) sum += header.name.size() + header.value.size();
@@ -59,7 +59,7 @@ void work(leat::Member& member, Input& input, const std::string& group_file) {
       }
       case 1: (void)member.receive(held, 1 + how / 8 % 8, Deadline::immediate()); break;
       case 2:
-        (void)member.poll(1 + how / 8, [](const leat::Delivery& one) { look_at(one.record); });
+        (void)member.poll(1 + how / 8, [](const leat::Delivery& one) { touch(one.record); });
         break;
       case 3:
         if (!held.empty()) (void)member.acknowledge_up_to(held[held.size() / 2]);
@@ -76,11 +76,11 @@ void work(leat::Member& member, Input& input, const std::string& group_file) {
         if (how / 8 % 2 == 0) {
           (void)member.acknowledge(held.back());
         } else {
-          (void)member.give_back(held.back(), how / 8 % 4 == 1 ? 0ns : 10us);
+          (void)member.requeue(held.back(), how / 8 % 4 == 1 ? 0ns : 10us);
         }
         held.pop_back();
     }
-    for (std::size_t k = before; k < held.size(); ++k) look_at(held[k].record);
+    for (std::size_t k = before; k < held.size(); ++k) touch(held[k].record);
   }
 }
 

@@ -33,7 +33,8 @@ std::vector<std::byte> whole() {
   group.name = "workers";
   group.offsets = {40, 50};
   for (std::uint64_t i = 0; i < 6; ++i)
-    group.holds.push_back({i * 5, i << 62 | i, static_cast<std::int64_t>(i), i < 3 ? 0U : 1U, 1});
+    group.in_flight.push_back(
+        {i * 5, i << 62 | i, static_cast<std::int64_t>(i), i < 3 ? 0U : 1U, 1});
   return group.format(9, kSalt);
 }
 
@@ -60,23 +61,23 @@ void check(const SavedGroup& group) {
   geometry.partition_count = kPartitions;
   require(geometry.is_valid() && group.offsets.size() == kPartitions);
   require(!group.name.empty() && group.name.size() <= kMaxGroupName);
-  for (std::size_t i = 0; i < group.holds.size(); ++i) {
-    const SavedHold& one = group.holds[i];
+  for (std::size_t i = 0; i < group.in_flight.size(); ++i) {
+    const SavedInFlight& one = group.in_flight[i];
     require(one.partition < kPartitions && one.offset < group.offsets[one.partition]);
-    const SavedHold* last = i == 0 ? nullptr : &group.holds[i - 1];
+    const SavedInFlight* last = i == 0 ? nullptr : &group.in_flight[i - 1];
     require(last == nullptr || last->partition < one.partition || last->offset < one.offset);
   }
   // What is written of it is read as it was.
   auto file = SectionsFile::parse(group.format(1, 0), kSavedGroupMagic);
   auto again = file ? SavedGroup::read(*file, kPartitions) : file.error();
   require(again && again->name == group.name && again->offsets == group.offsets &&
-          again->holds.size() == group.holds.size());
+          again->in_flight.size() == group.in_flight.size());
   if (geometry.file_size() > (std::size_t{1} << 22)) return;
   // A group in memory has room for all of it.
   std::vector<std::uint64_t> memory(geometry.file_size() / sizeof(std::uint64_t) + 16);
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
   auto* const begin = reinterpret_cast<std::byte*>(memory.data()) + (64 - at % 64) % 64;
-  require(restore_holds(begin, geometry, group));
+  require(restore_in_flight(begin, geometry, group));
 }
 
 }  // namespace

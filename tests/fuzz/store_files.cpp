@@ -154,7 +154,7 @@ void write(const Files& files) {
     std::ofstream{path + '/' + name, std::ios::binary} << content;
 }
 
-void look_at(const leat::Record& record) {
+void touch(const leat::Record& record) {
   for (const std::byte byte : record.value) sum += std::to_integer<std::size_t>(byte);
   for (const std::byte byte : record.key) sum += std::to_integer<std::size_t>(byte);
   for (const leat::Header header : record.headers) sum += header.name.size() + header.value.size();
@@ -177,7 +177,7 @@ void read(Disk& disk, int topic, const Manifest& manifest, std::uint32_t partiti
     const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
     require(first >= next && (entry.is_record || entry.gap.count > 0));
     next = first + (entry.is_record ? 1 : entry.gap.count);
-    if (entry.is_record) look_at(entry.record);
+    if (entry.is_record) touch(entry.record);
   }
 }
 

@@ -10,9 +10,9 @@
 namespace leat {
 
 // A durable topic of three segments, without the threads that keep it: the tests' own threads do.
-class KeptTopic {
+class ArchivedTopic {
  public:
-  explicit KeptTopic(detail::StoredDurability durability = detail::StoredDurability::os) {
+  explicit ArchivedTopic(detail::StoredDurability durability = detail::StoredDurability::os) {
     const std::string path = SmallTopic::fresh_directory();
     std::filesystem::create_directories(path + "/data");
     std::filesystem::create_directories(path + "/topics");
@@ -38,7 +38,7 @@ class KeptTopic {
     start.data_path = path + "/data/t";
     start.durability = durability;
     start.sync_interval_ns = topic.sync_interval_ns;
-    start.office = recovered.generation;
+    start.epoch = recovered.generation;
     start.partitions.push_back(detail::start_at(recovered.partitions[0]));
     window.window = &start;
     manifest.window.key = window.geometry.key;
@@ -48,24 +48,24 @@ class KeptTopic {
     shared = must(detail::attach_files(topics, "t"), "attach");
     topic_.emplace(TopicTesting::make(shared, path + "/topics"));
   }
-  ~KeptTopic() {
+  ~ArchivedTopic() {
     topic_.reset();
     shared.reset();
     std::filesystem::remove_all(SmallTopic::directory());
   }
   Topic* operator->() { return &*topic_; }
   // As another process has it.
-  std::shared_ptr<detail::SharedTopic> attach() const {
+  std::shared_ptr<detail::MappedTopic> attach() const {
     auto topics = must(
         detail::open_directory_path(SmallTopic::directory() + "/topics", false, false), "topics");
     return must(detail::attach_files(topics, "t"), "attach");
   }
 
-  std::unique_ptr<detail::Office> office() {
-    auto office =
-        std::make_unique<detail::Office>(shared, detail::Disk::system(), directory.get(), manifest);
-    model::check(office->open_probe().has_value(), "probe");
-    return office;
+  std::unique_ptr<detail::Archiver> archiver() {
+    auto archiver = std::make_unique<detail::Archiver>(shared, detail::Disk::system(),
+                                                       directory.get(), manifest);
+    model::check(archiver->open_probe().has_value(), "probe");
+    return archiver;
   }
   std::uint64_t written() const { return shared->durable()->written(0); }
   // What must never move back, and is on disk.
@@ -111,7 +111,7 @@ class KeptTopic {
 
   detail::Manifest manifest;
   detail::Fd directory;
-  std::shared_ptr<detail::SharedTopic> shared;
+  std::shared_ptr<detail::MappedTopic> shared;
 
  private:
   std::optional<Topic> topic_;

@@ -10,12 +10,12 @@
 namespace leat {
 namespace {
 
-using detail::Office;
+using detail::Archiver;
 
 constexpr std::uint32_t kRecords = 10;  // Of kHalf bytes: almost two laps of the window.
 
-struct KeeperCase {
-  std::uint32_t keepers = 2;
+struct ArchiverCase {
+  std::uint32_t archivers = 2;
   bool may_die = false;
   bool may_stop = false;
   bool hand_over = false;  // In order, now and then.
@@ -24,35 +24,35 @@ struct KeeperCase {
 };
 
 // What a process's thread does, in any order of chances.
-void keep(KeptTopic& topic, const KeeperCase& c) {
-  auto office = topic.office();
+void archive(ArchivedTopic& topic, const ArchiverCase& c) {
+  auto archiver = topic.archiver();
   for (int turn = 0; turn < 60 && topic.safe() < kRecords; ++turn) {
-    if (!office->is_taken()) {
-      const std::uint64_t seen = office->word();
-      const bool is_free = (seen & 1) != 0 || !office->is_held(seen);
-      if (is_free || (c.depose && model::random(4) == 0)) (void)office->take(seen);
-      if (!office->is_taken()) {
-        office->leave();
+    if (!archiver->is_active()) {
+      const std::uint64_t seen = archiver->word();
+      const bool is_free = (seen & 1) != 0 || !archiver->is_alive(seen);
+      if (is_free || (c.depose && model::random(4) == 0)) (void)archiver->take_over(seen);
+      if (!archiver->is_active()) {
+        archiver->leave();
         model::yield();
       }
       continue;
     }
-    auto written = office->write();
+    auto written = archiver->write();
     if (!written) {
-      model::check(written.error() == Errc::not_held, "write: " + describe(written.error()));
-      office->leave();
+      model::check(written.error() == Errc::not_in_flight, "write: " + describe(written.error()));
+      archiver->leave();
     } else if (c.hand_over && model::random(3) == 0) {
-      office->hand_over();
+      archiver->hand_over();
     } else if (*written == 0) {
-      office->look_after_holes();
+      archiver->repair_holes();
       model::yield();
     }
   }
-  office->hand_over();
+  archiver->hand_over();
 }
 
 // What a subscriber behind the window does. What a follower writes again was never missing.
-void read_from_disk(const KeptTopic& topic) {
+void read_from_disk(const ArchivedTopic& topic) {
   auto reader = must(detail::DiskReader::open(*topic.shared->durable(), 0), "open");
   std::uint64_t next = must(reader->seek(0), "seek");
   detail::StoredEntry entry;
@@ -69,8 +69,8 @@ void read_from_disk(const KeptTopic& topic) {
   }
 }
 
-void go(model::Execution& run, const KeeperCase& c) {
-  KeptTopic topic{c.durability};
+void go(model::Execution& run, const ArchiverCase& c) {
+  ArchivedTopic topic{c.durability};
   std::map<std::uint64_t, Mark> published;
   run.thread("publisher", [&] {
     auto publisher = must(topic->publisher({.acknowledge = Stage::committed}), "publisher");
@@ -81,16 +81,16 @@ void go(model::Execution& run, const KeeperCase& c) {
       published[*offset] = mark;
     }
   });
-  std::vector<model::Thread> keepers;
-  for (std::uint32_t i = 0; i < c.keepers; ++i)
-    keepers.push_back(run.thread("keeper " + std::to_string(i), [&] { keep(topic, c); }));
-  for (std::size_t i = 0; i < keepers.size(); ++i) {
-    if (c.may_die && i == 0) run.may_die(keepers[i], 150);
-    if (c.may_stop && i == 1) run.may_stop(keepers[i], 150);
+  std::vector<model::Thread> archivers;
+  for (std::uint32_t i = 0; i < c.archivers; ++i)
+    archivers.push_back(run.thread("archiver " + std::to_string(i), [&] { archive(topic, c); }));
+  for (std::size_t i = 0; i < archivers.size(); ++i) {
+    if (c.may_die && i == 0) run.may_die(archivers[i], 150);
+    if (c.may_stop && i == 1) run.may_stop(archivers[i], 150);
   }
   run.thread("reader", [&] {
     std::uint64_t before = 0;
-    for (int look = 0; look < 6; ++look) {
+    for (int attempt = 0; attempt < 6; ++attempt) {
       const std::uint64_t safe = topic.safe();
       model::check(safe >= before, "it moved back");
       topic.check_disk(safe, {});
@@ -102,20 +102,20 @@ void go(model::Execution& run, const KeeperCase& c) {
   if (!run.run()) return;
   // Whoever comes next finds everything that was published, or writes it.
   run.thread("next", [&] {
-    auto office = topic.office();
+    auto archiver = topic.archiver();
     std::string why;
     for (int turn = 0; turn < 100; ++turn) {
-      if (!office->is_taken()) {
-        auto taken = office->take(office->word());
+      if (!archiver->is_active()) {
+        auto taken = archiver->take_over(archiver->word());
         if (!taken) why = describe(taken.error());
         continue;
       }
-      if (must(office->write(), "write") == 0 && office->sync_all() &&
+      if (must(archiver->write(), "write") == 0 && archiver->sync_all() &&
           detail::end_of_claims(*topic.shared, 0) == topic.safe())
         break;
-      office->look_after_holes();
+      archiver->repair_holes();
     }
-    model::check(office->is_taken(), "the office can't be taken: " + why);
+    model::check(archiver->is_active(), "the office can't be taken: " + why);
     for (const auto& [offset, mark] : published)
       model::check(offset < topic.safe(), "not written: " + std::to_string(offset));
     topic.check_disk(topic.safe(), published);
@@ -123,49 +123,49 @@ void go(model::Execution& run, const KeeperCase& c) {
   (void)run.run();
 }
 
-testing::AssertionResult holds(const char* name, const KeeperCase& c) {
+testing::AssertionResult holds(const char* name, const ArchiverCase& c) {
   return model::holds(model::explore(
       {.name = name, .executions = 300, .max_steps = 60'000, .abandoned_allowed = 0.05},
       [&](model::Execution& run) { go(run, c); }));
 }
 
-TEST(Keeper, OneAfterTheOtherWritesEverythingOnce) {
+TEST(Archiver, OneAfterTheOtherWritesEverythingOnce) {
   EXPECT_TRUE(holds("hand over", {.hand_over = true}));
-  EXPECT_TRUE(holds("three hand over", {.keepers = 3, .hand_over = true}));
+  EXPECT_TRUE(holds("three hand over", {.archivers = 3, .hand_over = true}));
 }
 
-TEST(Keeper, OneThatDiesIsFollowed) {
-  EXPECT_TRUE(holds("one dies", {.keepers = 3, .may_die = true}));
+TEST(Archiver, AnotherTakesOverFromOneThatDies) {
+  EXPECT_TRUE(holds("one dies", {.archivers = 3, .may_die = true}));
   EXPECT_TRUE(
-      holds("one dies, others hand over", {.keepers = 3, .may_die = true, .hand_over = true}));
+      holds("one dies, others hand over", {.archivers = 3, .may_die = true, .hand_over = true}));
 }
 
-TEST(Keeper, OneThatWasFollowedChangesNothing) {
-  EXPECT_TRUE(holds("deposed", {.keepers = 3, .depose = true}));
-  EXPECT_TRUE(holds("stopped", {.keepers = 3, .may_stop = true, .depose = true}));
-  EXPECT_TRUE(
-      holds("everything",
-            {.keepers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
+TEST(Archiver, ASupersededOneChangesNothing) {
+  EXPECT_TRUE(holds("deposed", {.archivers = 3, .depose = true}));
+  EXPECT_TRUE(holds("stopped", {.archivers = 3, .may_stop = true, .depose = true}));
+  EXPECT_TRUE(holds(
+      "everything",
+      {.archivers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
 }
 
 // Others wait longer for one that says that it waits for the disk. One that was followed must not hide that.
-TEST(Keeper, OneThatWasFollowedDoesNotHideThatAnotherWaits) {
+TEST(Archiver, ASupersededOneDoesNotHideThatAnotherWaits) {
   EXPECT_TRUE(model::holds(
       model::explore({.name = "syncing", .executions = 300}, [](model::Execution& run) {
-        KeptTopic topic;
-        auto first = topic.office();
-        auto other = topic.office();
+        ArchivedTopic topic;
+        auto first = topic.archiver();
+        auto other = topic.archiver();
         const std::uint32_t& syncing = topic.shared->durable()->header().syncing;
         run.thread("followed", [&] {
-          model::check(must(first->take(first->word()), "take"), "taken");
+          model::check(must(first->take_over(first->word()), "take"), "taken");
           for (int i = 0; i < 3; ++i) (void)first->wait_for_disk([] { return Result<void>{}; });
         });
         run.thread("follower", [&] {
-          while (!first->is_taken()) model::yield();
-          if (!must(other->take(first->number() << 1), "take")) return;
+          while (!first->is_active()) model::yield();
+          if (!must(other->take_over(first->epoch() << 1), "take")) return;
           (void)other->wait_for_disk([&]() -> Result<void> {
             for (int i = 0; i < 5; ++i) {
-              model::check(detail::load_relaxed<detail::Why::test>(syncing) == other->number(),
+              model::check(detail::load_relaxed<detail::Why::test>(syncing) == other->epoch(),
                            "hidden");
               model::yield();
             }
@@ -177,11 +177,11 @@ TEST(Keeper, OneThatWasFollowedDoesNotHideThatAnotherWaits) {
 }
 
 // What the last keeper has not synced is written again.
-TEST(Keeper, FollowersBeginWhereTheMediumEnds) {
+TEST(Archiver, SuccessorsBeginWhereStableStorageEnds) {
   for (const auto durability :
        {detail::StoredDurability::interval, detail::StoredDurability::fsync}) {
     EXPECT_TRUE(holds("synced: hand over", {.hand_over = true, .durability = durability}));
-    EXPECT_TRUE(holds("synced: everything", {.keepers = 3,
+    EXPECT_TRUE(holds("synced: everything", {.archivers = 3,
                                              .may_die = true,
                                              .may_stop = true,
                                              .hand_over = true,
@@ -194,11 +194,11 @@ TEST(Keeper, FollowersBeginWhereTheMediumEnds) {
 
 // Publishers and a subscriber sleep until the keeper has synced. If a wake-up were lost, they would sleep
 // for ever, which the model reports.
-TEST(KeeperWaits, WhoWaitsForTheMediumIsWoken) {
+TEST(ArchiverWaits, WhoWaitsForASyncIsWoken) {
   EXPECT_TRUE(model::holds(model::explore(
       {.name = "wait for a sync", .executions = 300, .max_steps = 60'000},
       [](model::Execution& run) {
-        KeptTopic topic{detail::StoredDurability::fsync};
+        ArchivedTopic topic{detail::StoredDurability::fsync};
         std::uint32_t left = 2;
         for (const char* name : {"one", "other"}) {
           run.thread(name, [&] {
@@ -217,59 +217,59 @@ TEST(KeeperWaits, WhoWaitsForTheMediumIsWoken) {
             model::check(record.offset == i && topic.safe() > i, "seen too early");
           }
         });
-        run.thread("keeper", [&] {
-          auto office = topic.office();
-          model::check(must(office->take(office->word()), "take"), "taken");
+        run.thread("archiver", [&] {
+          auto archiver = topic.archiver();
+          model::check(must(archiver->take_over(archiver->word()), "take"), "taken");
           while (left != 0 || topic.safe() != 4) {
-            if (must(office->write(), "write") == 0) model::yield();
+            if (must(archiver->write(), "write") == 0) model::yield();
           }
-          office->hand_over();
+          archiver->hand_over();
         });
         (void)run.run();
       })));
 }
 
 // The keeper naps unless somebody wants a sync, and whoever wants one rings.
-TEST(KeeperWaits, ItsNapEndsWhenSomebodyWantsASync) {
-  const auto nap = [](model::Execution& run) {
-    KeptTopic topic;
+TEST(ArchiverWaits, ItsSleepEndsWhenSomebodyWantsASync) {
+  const auto sleep_once = [](model::Execution& run) {
+    ArchivedTopic topic;
     const detail::DurableWindow& window = *topic.shared->durable();
-    run.thread("keeper", [&] {
+    run.thread("archiver", [&] {
       while (!window.is_any_wanted())
-        detail::SharedTopic::sleep(window.header().bell, Deadline::never(),
+        detail::MappedTopic::sleep(window.header().archiver_wake, Deadline::never(),
                                    [&] { return window.is_any_wanted(); });
     });
     for (const std::uint64_t until : {1U, 2U}) {
       run.thread("who wants " + std::to_string(until), [&window, until] {
         window.want(0, until);
-        detail::SharedTopic::wake(window.header().bell);
+        detail::MappedTopic::wake(window.header().archiver_wake);
       });
     }
     (void)run.run();
   };
-  EXPECT_TRUE(model::holds(model::explore({.name = "nap", .executions = 2000}, nap)));
+  EXPECT_TRUE(model::holds(model::explore({.name = "sleep", .executions = 2000}, sleep_once)));
   EXPECT_TRUE(model::breaks(
       model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
         model::weaken(Edge::sync);
-        nap(run);
+        sleep_once(run);
       })));
 }
 
 // ---- Why the edge is needed ---------------------------------------------------------------------
 
 // Whoever sees how far records are written can read them. A word stands for the frames.
-TEST(KeeperEdges, FramesAreWrittenBeforeWrittenMoves) {
+TEST(ArchiverEdges, FramesAreWrittenBeforeWrittenMoves) {
   const auto write = [](model::Execution& run) {
-    KeptTopic topic;
+    ArchivedTopic topic;
     std::uint64_t frame = 0;
     detail::OwnedWord& word = topic.shared->durable()->partition(0).written;
-    const std::uint64_t office = detail::read_owned(word).office;
-    run.thread("keeper", [&] {
+    const std::uint64_t epoch = detail::read_owned(word).epoch;
+    run.thread("archiver", [&] {
       detail::store_relaxed<detail::Why::test>(frame, std::uint64_t{1});
-      model::check(detail::set_owned(word, office, 1), "set");
+      model::check(detail::set_owned(word, epoch, 1), "set");
     });
     run.thread("reader", [&] {
-      for (int look = 0; look < 10; ++look) {
+      for (int attempt = 0; attempt < 10; ++attempt) {
         if (topic.written() == 1)
           model::check(detail::load_relaxed<detail::Why::test>(frame) == 1, "not written");
       }
@@ -279,7 +279,7 @@ TEST(KeeperEdges, FramesAreWrittenBeforeWrittenMoves) {
   EXPECT_TRUE(model::holds(model::explore({.name = "written", .executions = 300}, write)));
   EXPECT_TRUE(model::breaks(
       model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
-        model::weaken(Edge::keeper);
+        model::weaken(Edge::archiver);
         write(run);
       })));
 }

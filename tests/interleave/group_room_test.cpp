@@ -20,7 +20,7 @@ constexpr MemberOptions kNoSpin{.spin = 0ns, .patience = 0ns};
 // A single hold is used for one record after the other. A publisher that
 // reuses a segment must have seen that each of its records is done with, even
 // if it only saw that the hold has another record by now.
-void reuse_hold(model::Execution& run, std::uint32_t from) {
+void reuse_entry(model::Execution& run, std::uint32_t from) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   const GroupOptions options{.from = From::beginning, .members = 2, .in_flight = 1};
   (void)must(topic->group("g", options), "group");
@@ -58,15 +58,15 @@ void reuse_hold(model::Execution& run, std::uint32_t from) {
 
 TEST(GroupRoom, ASegmentIsReusedAfterItsRecordsAreDoneWith) {
   EXPECT_TRUE(model::holds(model::explore({.name = "reuse"}, [](model::Execution& run) {
-    reuse_hold(run, static_cast<std::uint32_t>(model::random(3)));
+    reuse_entry(run, static_cast<std::uint32_t>(model::random(3)));
   })));
 }
 
-TEST(GroupRoomEdges, AHoldGetsAnotherRecordAfterTheLastOneIsRead) {
+TEST(GroupRoomEdges, AnEntryGetsAnotherRecordAfterTheLastOneIsRead) {
   EXPECT_TRUE(model::breaks(
       model::explore({.name = "weakened", .executions = 40'000}, [](model::Execution& run) {
-        model::weaken(Edge::hold_place);
-        reuse_hold(run, 2);
+        model::weaken(Edge::in_flight_place);
+        reuse_entry(run, 2);
       })));
 }
 
@@ -99,7 +99,7 @@ void close_group(model::Execution& run, bool may_die, bool by_key) {
         const auto& value = one->record.value;
         const Mark mark = mark_of(model::read_checked(value.data(), value.size()), true);
         model::check(mark.number == one->record.offset, "another record's bytes");
-        const auto done = i % 2 == 0 ? member.give_back(*one) : member.acknowledge(*one);
+        const auto done = i % 2 == 0 ? member.requeue(*one) : member.acknowledge(*one);
         model::check(done || done.error().code == Errc::closed,
                      "let go: " + describe(done.error()));
       }

@@ -107,9 +107,9 @@ bool take_some(Member& member, Account& account, std::size_t at_once) {
     account.on_release(one);
     const auto done = member.acknowledge(one);
     if (done) account.on_acknowledged(one);
-    // not_held: it lost the record and took it again in the same call.
+    // not_in_flight: it lost the record and took it again in the same call.
     const bool is_lost =
-        done.error().code == Errc::lease_lost || done.error().code == Errc::not_held;
+        done.error().code == Errc::lease_lost || done.error().code == Errc::not_in_flight;
     model::check(done || (is_lost && account.options().lease != 0ns),
                  "acknowledge: " + describe(done.error()));
   }
@@ -269,23 +269,23 @@ void keep_one(model::Execution& run) {
     run.thread("member " + std::to_string(who), [&, group = open_group()] {
       Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
       const auto take = [&] { return member.receive(1ms); };
-      const auto look_at = [&](const Delivery& one) {
+      const auto touch = [&](const Delivery& one) {
         const Mark mark =
             mark_of(model::read_checked(one.record.value.data(), one.record.value.size()), true);
         model::check(mark.number == one.record.offset, "another record's bytes");
       };
       auto first = take();
       if (first) {
-        look_at(*first);
+        touch(*first);
         for (int i = 0; i < 3; ++i) model::yield();
-        look_at(*first);
+        touch(*first);
         // Either member may take it next.
-        model::check(member.give_back(*first).has_value(), "give back");
+        model::check(member.requeue(*first).has_value(), "give back");
       }
       while (seen.size() < kRecords) {
         auto one = take();
         if (!one) continue;
-        look_at(*one);
+        touch(*one);
         seen.insert(one->record.offset);
         model::check(member.acknowledge(*one).has_value(), "acknowledge");
       }
@@ -471,7 +471,7 @@ void wake_members(model::Execution& run) {
         }
         // The first record is given back once: a sleeping member must be woken for it.
         if (one->record.offset == 0 && one->deliveries == 1) {
-          model::check(member.give_back(*one).has_value(), "give back");
+          model::check(member.requeue(*one).has_value(), "give back");
           continue;
         }
         model::check(member.acknowledge(*one).has_value(), "acknowledge");
@@ -525,11 +525,13 @@ testing::AssertionResult breaks_weakened(Edge edge, const model::Body& body) {
       }));
 }
 
-TEST(GroupEdges, HoldsAreThereBeforeTheCursorPassesThem) {
+TEST(GroupEdges, EntriesAreThereBeforeTheCursorPassesThem) {
   EXPECT_TRUE(breaks_weakened(Edge::group_cursor, keep_segment));
 }
 
-TEST(GroupEdges, AHoldsFactsAreOfItsState) { EXPECT_TRUE(breaks_weakened(Edge::hold, keep_one)); }
+TEST(GroupEdges, AnEntrysFieldsAreOfItsState) {
+  EXPECT_TRUE(breaks_weakened(Edge::in_flight, keep_one));
+}
 
 TEST(GroupEdges, TheJoinerAndTheDeleterSeeEachOther) {
   EXPECT_TRUE(breaks_weakened(Edge::group,

@@ -38,9 +38,8 @@ class GrowingTopic {
 
 void shrink(GrowingTopic& topic, int times) {
   for (int i = 0; i < times; ++i) {
-    const auto given_back = topic->shrink();
-    model::check(given_back || given_back.error().code == Errc::busy,
-                 "shrink: " + describe(given_back.error()));
+    const auto freed = topic->shrink();
+    model::check(freed || freed.error().code == Errc::busy, "shrink: " + describe(freed.error()));
   }
 }
 
@@ -86,12 +85,12 @@ void grow_and_shrink(model::Execution& run, const Case& c) {
 
 model::Options options(const char* name) { return {.name = name, .max_steps = 60'000}; }
 
-TEST(Grow, WhileSomebodyGivesBack) {
+TEST(Grow, WhileSomebodyFreesMemory) {
   EXPECT_TRUE(model::holds(
       model::explore(options("grow"), [](model::Execution& run) { grow_and_shrink(run, {}); })));
 }
 
-TEST(Grow, TwoGiveBack) {
+TEST(Grow, TwoFreeMemory) {
   EXPECT_TRUE(model::holds(model::explore(options("two shrink"), [](model::Execution& run) {
     grow_and_shrink(run, {.maximum = 3, .publishers = 1, .shrinkers = 2});
   })));
@@ -252,7 +251,7 @@ TEST(Grow, AChoiceOfTheStoppedMeetsAMark) {
 
 // Most of what a lossy reader still has to read is given back while it moves
 // from segment to segment.
-TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
+TEST(Grow, ALossyReaderIsOvertakenByWhoFreesMemory) {
   EXPECT_TRUE(model::holds(model::explore(options("behind"), [](model::Execution& run) {
     GrowingTopic topic{6};
     std::map<std::uint64_t, Mark> published;
@@ -302,7 +301,7 @@ void stop_in_take(model::Execution& run, bool is_retake) {
   publish(publisher, 0, 8, kHalf, published);  // Four segments, of which two will be given back.
   if (is_retake) {
     const Delivery first = must(fast.receive(1ms), "take");
-    model::check(fast.give_back(first).has_value(), "give back");
+    model::check(fast.requeue(first).has_value(), "give back");
   }
   const model::Thread stopped = run.thread("slow", [&] { take(slow); });
   run.suspend_at(stopped, model::random(is_retake ? 60 : 400));
@@ -315,7 +314,7 @@ void stop_in_take(model::Execution& run, bool is_retake) {
   model::resume(stopped);
   (void)run.run();
 }
-TEST(Grow, LeasesRunOutWhileSomebodyGivesBack) {
+TEST(Grow, LeasesRunOutWhileSomebodyShrinks) {
   for (const bool is_retake : {false, true}) {
     EXPECT_TRUE(model::holds(model::explore(
         {.name = is_retake ? "retake" : "take", .executions = 500, .max_steps = 60'000},

@@ -69,9 +69,9 @@ struct Case {
 };
 
 // Gives the record with offset 1 back on its first delivery. False if it is another one.
-bool give_back_once(Member& member, const Delivery& one) {
+bool requeue_once(Member& member, const Delivery& one) {
   if (one.deliveries != 1 || one.record.offset != 1) return false;
-  const auto given = member.give_back(one);
+  const auto given = member.requeue(one);
   model::check(given || given.error().code == Errc::lease_lost, "give back");
   return true;
 }
@@ -82,7 +82,7 @@ void work(Member& member, Keys& keys, bool polls, std::uint32_t limit) {
       keys.take(one);
       model::yield();
       keys.let_go(one);
-      if (!give_back_once(member, one)) keys.done(one);
+      if (!requeue_once(member, one)) keys.done(one);
     });
     model::check(count.has_value(), "poll: " + describe(count.error()));
     if (count && *count == 0) (void)member.wait(1ms);
@@ -95,7 +95,7 @@ void work(Member& member, Keys& keys, bool polls, std::uint32_t limit) {
   for (const Delivery& one : taken) {
     keys.let_go(one);
     // Not if the member has also taken a later one of its key, which would then come first.
-    if (taken.size() == 1 && give_back_once(member, one)) continue;
+    if (taken.size() == 1 && requeue_once(member, one)) continue;
     if (member.acknowledge(one)) keys.done(one);
   }
 }
@@ -161,7 +161,7 @@ TEST(Keys, AreWithOneMemberAtATimeAndInOrder) {
   EXPECT_TRUE(shares_keys("two", {}));
   EXPECT_TRUE(shares_keys("three", {.members = 3}));
 }
-TEST(Keys, GivenBackComeBeforeWhatIsReady) {
+TEST(Keys, RequeuedOnesComeBeforeWhatIsReady) {
   EXPECT_TRUE(shares_keys("give back", {.records = 8, .in_flight = 8}));
 }
 TEST(Keys, AreSettledWhenTheirMemberDies) { EXPECT_TRUE(shares_keys("death", {.dies = true})); }
@@ -184,7 +184,7 @@ testing::AssertionResult breaks_weakened(const Case& c) {
       }));
 }
 
-TEST(KeyEdges, AHoldIsThereBeforeItsSlotIsGained) {
+TEST(KeyEdges, AnEntryIsThereBeforeItsSlotIsGained) {
   EXPECT_TRUE(breaks_weakened({.members = 3, .records = 8, .in_flight = 8}));
 }
 

@@ -12,7 +12,7 @@ using Known = KnownGroups::Known;
 
 // Threads that look at a slot while others replace what is there, again and again. Whether a view is freed shows in what
 // its owner knows of it; the view itself is not touched.
-void look_and_replace(model::Execution& run) {
+void read_and_replace(model::Execution& run) {
   constexpr int kReplacers = 2;
   KnownGroups groups;
   std::vector<std::pair<const GroupView*, std::weak_ptr<GroupView>>> made;
@@ -27,22 +27,22 @@ void look_and_replace(model::Execution& run) {
     return false;
   };
   {
-    KnownGroups::Looking looking{groups};
-    (void)groups.replace(0, nullptr, make_view(), looking);
+    KnownGroups::LookupGuard guard{groups};
+    (void)groups.replace(0, nullptr, make_view(), guard);
   }
   for (int i = 0; i < kReplacers; ++i) {
     run.thread("replacer " + std::to_string(i), [&] {
       for (int k = 0; k < 2; ++k) {
-        KnownGroups::Looking looking{groups};
-        Known* const known = groups.at(0, looking);
-        (void)groups.replace(0, known, make_view(), looking);
+        KnownGroups::LookupGuard guard{groups};
+        Known* const known = groups.at(0, guard);
+        (void)groups.replace(0, known, make_view(), guard);
       }
     });
   }
   run.thread("looker", [&] {
     for (int k = 0; k < 2; ++k) {
-      const KnownGroups::Looking looking{groups};
-      const GroupView* const view = groups.at(0, looking)->view.get();
+      const KnownGroups::LookupGuard guard{groups};
+      const GroupView* const view = groups.at(0, guard)->view.get();
       model::check(is_alive(view), "freed before it was looked at");
       model::yield();
       model::check(is_alive(view), "freed while a thread looks at it");
@@ -51,22 +51,22 @@ void look_and_replace(model::Execution& run) {
   if (!run.run()) return;
   std::size_t alive = 0;
   {
-    KnownGroups::Looking looking{groups};
-    (void)groups.replace(0, groups.at(0, looking), make_view(), looking);
+    KnownGroups::LookupGuard guard{groups};
+    (void)groups.replace(0, groups.at(0, guard), make_view(), guard);
   }
   for (const auto& one : made) alive += one.second.expired() ? 0 : 1;
   model::check(alive == 1, "views that nobody looks at stay");
 }
 
 TEST(KnownGroups, AreNotFreedWhileAThreadLooks) {
-  EXPECT_TRUE(model::holds(model::explore({.name = "look and replace"}, look_and_replace)));
+  EXPECT_TRUE(model::holds(model::explore({.name = "look and replace"}, read_and_replace)));
 }
 
 TEST(KnownGroups, NeedTheirEdge) {
   EXPECT_TRUE(model::breaks(
       model::explore({.name = "weakened", .executions = 20'000}, [](model::Execution& run) {
         model::weaken(Edge::known_group);
-        look_and_replace(run);
+        read_and_replace(run);
       })));
 }
 

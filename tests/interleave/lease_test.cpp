@@ -52,7 +52,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
   publish_one(0);
   if (by_key) publish_one(1);
   const Delivery first = must(fast.receive(1ms), "take");
-  if (!by_key) model::check(fast.give_back(first).has_value(), "give back");
+  if (!by_key) model::check(fast.requeue(first).has_value(), "give back");
 
   const model::Thread stopped = run.thread("slow", [&] { take(slow); });
   run.suspend_at(stopped, model::random(by_key ? 120 : 60));

@@ -93,10 +93,11 @@ namespace {
 
 const char* edge_name(int edge) {
   static constexpr std::array<const char*, kEdges> kNames = {
-      "record_ready", "claim",          "intent",      "withdraw",    "segment_map", "segment_open",
-      "retire",       "overwrite",      "slot",        "sleeping",    "cursor",      "exclusive",
-      "group",        "group_cursor",   "hold",        "hold_place",  "key_slot",    "keeper",
-      "sync",         "segment_memory", "topic_state", "mapped_once", "known_group"};
+      "record_ready",    "claim",       "intent",     "withdraw",     "segment_map",
+      "segment_open",    "retire",      "overwrite",  "slot",         "sleeping",
+      "cursor",          "exclusive",   "group",      "group_cursor", "in_flight",
+      "in_flight_place", "key_slot",    "archiver",   "sync",         "segment_memory",
+      "topic_state",     "mapped_once", "known_group"};
   static_assert(kNames.back() != nullptr);
   return edge < 0 ? "-" : kNames.at(static_cast<std::size_t>(edge));
 }

@@ -25,7 +25,7 @@ struct MortalCase {
   std::uint32_t segments = 4;
   std::uint64_t within = 45;  // They die or stop within so many operations; steps, if together.
   std::chrono::nanoseconds revoke_after{0};
-  std::uint64_t reader_looks_away = 0;  // The reader sometimes pauses for up to this many ms.
+  std::uint64_t reader_backs_off = 0;   // The reader sometimes pauses for up to this many ms.
   bool has_membarrier = true;           // If false, repairers are in a sandbox that refuses it.
 };
 
@@ -122,8 +122,8 @@ class Mortals {
     for (const model::Thread who : threads_) {
       while (!is_over(who)) {
         read_some(subscriber_, ledger_, 100, 1ms);
-        if (case_.reader_looks_away != 0 && model::random(4) == 0)
-          ::usleep(static_cast<::useconds_t>(1000 * model::random(case_.reader_looks_away)));
+        if (case_.reader_backs_off != 0 && model::random(4) == 0)
+          ::usleep(static_cast<::useconds_t>(1000 * model::random(case_.reader_backs_off)));
       }
     }
   }

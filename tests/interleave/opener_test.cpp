@@ -17,7 +17,7 @@ TEST(Opener, ADeadOneLeavesNothingToWaitFor) {
                         .items = 5,
                         .large_one_in = 1,
                         .within = 200,
-                        .reader_looks_away = 2000},
+                        .reader_backs_off = 2000},
                        6000));
 }
 
@@ -28,7 +28,7 @@ TEST(Opener, SeveralDieAtIt) {
                         .items = 4,
                         .large_one_in = 1,
                         .within = 200,
-                        .reader_looks_away = 2000},
+                        .reader_backs_off = 2000},
                        6000));
   EXPECT_TRUE(survives("together",
                        {.mortal = 2,
@@ -37,7 +37,7 @@ TEST(Opener, SeveralDieAtIt) {
                         .items = 4,
                         .large_one_in = 1,
                         .within = 200,
-                        .reader_looks_away = 2000},
+                        .reader_backs_off = 2000},
                        6000));
 }
 
@@ -49,7 +49,7 @@ TEST(Opener, AStoppedOneIsWaitedForOrHelped) {
                         .items = 5,
                         .large_one_in = 1,
                         .within = 200,
-                        .reader_looks_away = 2000},
+                        .reader_backs_off = 2000},
                        6000));
   EXPECT_TRUE(survives("helped",
                        {.mortal = 0,
@@ -58,7 +58,7 @@ TEST(Opener, AStoppedOneIsWaitedForOrHelped) {
                         .items = 5,
                         .large_one_in = 1,
                         .within = 200,
-                        .reader_looks_away = 2000},
+                        .reader_backs_off = 2000},
                        4000));
 }
 

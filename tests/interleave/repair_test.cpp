@@ -89,7 +89,7 @@ TEST(Repair, DeathOfAnExclusivePublisher) {
   EXPECT_TRUE(survives("exclusive", {.survivors = 0, .exclusive = true}));
 }
 
-TEST(Repair, AnExclusivePublisherFollowsADeadOne) {
+TEST(Repair, AnExclusivePublisherTakesOverFromADeadOne) {
   EXPECT_TRUE(survives("heir", {.survivors = 1, .exclusive = true}));
 }
 
@@ -198,11 +198,11 @@ TEST(Repair, EitherTheOwnerOrTheRevokerWins) {
 
 // A look at a publisher's announced claim must return the values of one claim, not a mixture of
 // two. The size of record n is computed from n.
-void look_at_claims(model::Execution& run) {
+void read_claims(model::Execution& run) {
   SmallTopic topic;
   auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
   auto topic_directory = must(detail::open_topic_directory(directory, "t"), "topic directory");
-  const auto shared = must(detail::SharedTopic::attach(topic_directory), "attach");
+  const auto shared = must(detail::MappedTopic::attach(topic_directory), "attach");
   const auto size_of = [](std::uint64_t record) { return kSmall * (1 + 2 * (record % 3)); };
   std::map<std::uint64_t, Mark> published;
   auto publisher = must(topic->publisher(), "publisher");
@@ -223,7 +223,7 @@ void look_at_claims(model::Execution& run) {
 }
 
 TEST(Repair, AClaimIsReadWhole) {
-  EXPECT_TRUE(model::holds(model::explore({.name = "facts"}, look_at_claims)));
+  EXPECT_TRUE(model::holds(model::explore({.name = "facts"}, read_claims)));
 }
 
 // ---- Why the edges are needed -------------------------------------------------------------------
@@ -233,7 +233,7 @@ TEST(RepairEdges, TheIntentIsOfItsPhase) {
     EXPECT_TRUE(model::breaks(
         model::explore({.name = "weakened", .executions = 20'000}, [&](model::Execution& run) {
           model::weaken(Edge::intent, side);
-          look_at_claims(run);
+          read_claims(run);
         })));
   }
 }

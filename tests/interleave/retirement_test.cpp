@@ -41,7 +41,7 @@ void take_all(Member& member) {
 }
 
 // The group as it is while somebody makes or moves it. Null: there is none.
-std::shared_ptr<detail::GroupView> half_done_group(detail::SharedTopic& topic) {
+std::shared_ptr<detail::GroupView> half_done_group(detail::MappedTopic& topic) {
   if (topic.group_number(0) == 0) return nullptr;
   auto group = must(topic.group(0), "map the group");
   if (group == nullptr) return nullptr;
@@ -51,7 +51,7 @@ std::shared_ptr<detail::GroupView> half_done_group(detail::SharedTopic& topic) {
 }
 
 // Stops the founder a few operations after others can see what it does.
-void stop_half_done(model::Thread founder, detail::SharedTopic& topic) {
+void stop_half_done(model::Thread founder, detail::MappedTopic& topic) {
   for (int looks = 0; half_done_group(topic) == nullptr; ++looks) {
     if (looks == 100) return;  // Not for ever: as long as a thread runs, nobody's time runs out.
     model::yield();

@@ -46,11 +46,11 @@ class SavedOnce {
 
   // Of a process that has the topic for itself, as everybody here: they are fibers of one thread, and must not
   // wait for each other's mutex.
-  std::unique_ptr<GroupSaver> saver(std::uint64_t office) {
+  std::unique_ptr<GroupSaver> saver(std::uint64_t epoch) {
     const auto& shared = attached_.emplace_back(topic_.attach());
     auto saver =
         std::make_unique<GroupSaver>(*shared, disk_, topic_.directory.get(), topic_.manifest);
-    saver->begin(office);
+    saver->begin(epoch);
     return saver;
   }
   // Takes what it gets, and leaves.
@@ -79,7 +79,8 @@ class SavedOnce {
     const detail::SavedGroup& saved = *groups[0].saved;
     for (const std::uint64_t offset : handed_) {
       bool comes = offset >= saved.offsets[0];
-      for (const detail::SavedHold& one : saved.holds) comes = comes || one.offset == offset;
+      for (const detail::SavedInFlight& one : saved.in_flight)
+        comes = comes || one.offset == offset;
       model::check(!comes, "handed out, and saved as coming: " + std::to_string(offset) + " of " +
                                std::to_string(saved.offsets[0]));
     }
@@ -87,14 +88,14 @@ class SavedOnce {
   std::size_t handed() const { return handed_.size(); }
 
  private:
-  KeptTopic topic_;
+  ArchivedTopic topic_;
   YieldingDisk disk_;
-  std::list<std::shared_ptr<detail::SharedTopic>> attached_;
+  std::list<std::shared_ptr<detail::MappedTopic>> attached_;
   std::set<std::uint64_t> handed_;
 };
 
 struct SavedCase {
-  std::uint64_t keepers = 1;
+  std::uint64_t archivers = 1;
   bool may_stop = false;
   bool may_die = false;
   bool closes = false;  // While a member works, as in a process whose threads go on while it ends.
@@ -102,21 +103,21 @@ struct SavedCase {
 
 void save(model::Execution& run, const SavedCase& c) {
   SavedOnce group;
-  std::vector<model::Thread> keepers;
-  for (std::uint64_t office = 1; office <= c.keepers; ++office) {
-    keepers.push_back(run.thread("keeper " + std::to_string(office), [&group, &c, office] {
-      auto saver = group.saver(office);
+  std::vector<model::Thread> archivers;
+  for (std::uint64_t epoch = 1; epoch <= c.archivers; ++epoch) {
+    archivers.push_back(run.thread("archiver " + std::to_string(epoch), [&group, &c, epoch] {
+      auto saver = group.saver(epoch);
       for (int turn = 0; turn < 3; ++turn) {
-        const bool is_closing = c.closes && office == c.keepers && turn == 2;
+        const bool is_closing = c.closes && epoch == c.archivers && turn == 2;
         auto saved = saver->save(is_closing);
-        model::check(saved || saved.error() == Errc::not_held, describe(saved.error()));
+        model::check(saved || saved.error() == Errc::not_in_flight, describe(saved.error()));
         if (!saved) return;
         model::yield();
       }
     }));
   }
-  if (c.may_stop) run.may_stop(keepers[0], 100);
-  if (c.may_die) run.may_die(keepers[0], 100);
+  if (c.may_stop) run.may_stop(archivers[0], 100);
+  if (c.may_die) run.may_die(archivers[0], 100);
   run.thread("member", [&] { group.work(); });
   run.thread("other member", [&] { group.work(); });
   if (!run.run()) return;
@@ -124,7 +125,7 @@ void save(model::Execution& run, const SavedCase& c) {
     group.check();
     if (c.closes) return;
     // The rest comes when the next keeper has saved.
-    auto saver = group.saver(c.keepers + 1);
+    auto saver = group.saver(c.archivers + 1);
     for (int turn = 0; turn < 3; ++turn) {
       model::check(saver->save().has_value(), "save");
       group.work();
@@ -133,43 +134,43 @@ void save(model::Execution& run, const SavedCase& c) {
   (void)run.run();
 }
 
-model::Result look(const char* name, const SavedCase& c) {
+model::Result check_saved(const char* name, const SavedCase& c) {
   return model::explore(
       {.name = name, .executions = 60, .max_steps = 60'000, .abandoned_allowed = 0.05},
       [&](model::Execution& run) { save(run, c); });
 }
 
 TEST(SavedGroupLimit, NothingIsHandedOutBehindWhatIsSaved) {
-  EXPECT_TRUE(model::holds(look("one keeper", {})));
-  EXPECT_TRUE(model::holds(look("followed", {.keepers = 3})));
-  EXPECT_TRUE(model::holds(look("stopped", {.keepers = 2, .may_stop = true})));
-  EXPECT_TRUE(model::holds(look("dead", {.keepers = 2, .may_die = true})));
+  EXPECT_TRUE(model::holds(check_saved("one archiver", {})));
+  EXPECT_TRUE(model::holds(check_saved("followed", {.archivers = 3})));
+  EXPECT_TRUE(model::holds(check_saved("stopped", {.archivers = 2, .may_stop = true})));
+  EXPECT_TRUE(model::holds(check_saved("dead", {.archivers = 2, .may_die = true})));
 }
 
 TEST(SavedGroupLimit, NothingIsHandedOutThatAClosingHasSaved) {
-  EXPECT_TRUE(model::holds(look("closing", {.closes = true})));
-  EXPECT_TRUE(model::holds(look("closing, followed", {.keepers = 2, .closes = true})));
+  EXPECT_TRUE(model::holds(check_saved("closing", {.closes = true})));
+  EXPECT_TRUE(model::holds(check_saved("closing, followed", {.archivers = 2, .closes = true})));
 }
 
 // Why the edge is needed: a member makes a record its own, then looks at the limit; the keeper sets the limit, then
 // looks whose the record is. One of the two sees the other. A word stands for the hold.
 TEST(SavedGroupLimit, AClosingIsSeenOrSeesWhatIsHandedOut) {
   const auto close = [](model::Execution& run) {
-    KeptTopic topic;
+    ArchivedTopic topic;
     detail::OwnedWord& limit = topic.shared->durable()->partition(0).file_base;
-    const std::uint64_t office = detail::read_owned(limit).office;
-    model::check(detail::set_owned(limit, office, 10), "set");
-    std::uint64_t hold = 0;
+    const std::uint64_t epoch = detail::read_owned(limit).epoch;
+    model::check(detail::set_owned(limit, epoch, 10), "set");
+    std::uint64_t entry = 0;
     bool is_handed_out = false;
     bool is_saved = false;
     run.thread("member", [&] {
       std::uint64_t ready = 0;
-      (void)detail::compare_exchange<Edge::hold>(hold, ready, std::uint64_t{1});
+      (void)detail::compare_exchange<Edge::in_flight>(entry, ready, std::uint64_t{1});
       is_handed_out = detail::load_seq_cst<Edge::sync>(limit.value) == 10;
     });
-    run.thread("keeper", [&] {
-      model::check(detail::set_owned(limit, office, 0), "set");
-      is_saved = detail::load_seq_cst<Edge::hold>(hold) == 0;
+    run.thread("archiver", [&] {
+      model::check(detail::set_owned(limit, epoch, 0), "set");
+      is_saved = detail::load_seq_cst<Edge::in_flight>(entry) == 0;
     });
     if (!run.run()) return;
     model::check(!is_handed_out || !is_saved, "handed out, and saved as coming");
@@ -177,7 +178,7 @@ TEST(SavedGroupLimit, AClosingIsSeenOrSeesWhatIsHandedOut) {
   EXPECT_TRUE(model::holds(model::explore({.name = "closing", .executions = 1000}, close)));
   EXPECT_TRUE(model::breaks(
       model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
-        model::weaken(Edge::hold);
+        model::weaken(Edge::in_flight);
         close(run);
       })));
 }
@@ -185,11 +186,11 @@ TEST(SavedGroupLimit, AClosingIsSeenOrSeesWhatIsHandedOut) {
 // ---- News -----------------------------------------------------------------------------------------
 
 // The keeper clears the news, reads what has moved, and sleeps if nothing has. Words stand for the cursors.
-void tell(model::Execution& run, bool sleeps_on_bell) {
-  KeptTopic topic;
-  detail::SharedTopic& shared = *topic.shared;
+void announce_news(model::Execution& run, bool sleeps_on_archiver_wake) {
+  ArchivedTopic topic;
+  detail::MappedTopic& shared = *topic.shared;
   std::uint32_t moved[2] = {0, 0};
-  run.thread("keeper", [&] {
+  run.thread("archiver", [&] {
     std::uint32_t& news = shared.durable()->header().groups;
     const auto is_news = [&] {
       return detail::group_news(detail::load_seq_cst<Edge::sync>(news)) != GroupNews::none;
@@ -201,32 +202,34 @@ void tell(model::Execution& run, bool sleeps_on_bell) {
       if (seen == 2) return;
       std::uint32_t settled = detail::kGroupsUnsettled;
       detail::compare_exchange<Edge::sync>(news, settled, 0U);
-      if (sleeps_on_bell) {
-        detail::SharedTopic::sleep(shared.durable()->header().bell, Deadline::never(), is_news);
+      if (sleeps_on_archiver_wake) {
+        detail::MappedTopic::sleep(shared.durable()->header().archiver_wake, Deadline::never(),
+                                   is_news);
       } else {
         bool is_capped = false;
-        const detail::SharedTopic::Sleep sleep{&shared, shared.announce_sleep(&is_capped)};
-        if (!is_news()) detail::SharedTopic::sleep_for_data({&sleep, 1}, Deadline::never());
+        const detail::MappedTopic::Sleep sleep{&shared, shared.announce_sleep(&is_capped)};
+        if (!is_news()) detail::MappedTopic::sleep_for_data({&sleep, 1}, Deadline::never());
       }
     }
   });
   for (std::size_t i = 0; i < 2; ++i) {
     run.thread("member " + std::to_string(i), [&, i] {
       (void)detail::exchange<Edge::group_cursor>(moved[i], 1U);
-      detail::tell_group_moved(shared, i == 0 ? GroupNews::moved : GroupNews::urgent);
+      detail::announce_group_moved(shared, i == 0 ? GroupNews::moved : GroupNews::urgent);
     });
   }
   (void)run.run();
 }
 
-TEST(SavedGroupNews, AreNeverMissedByAKeeperThatGoesToSleep) {
-  for (const bool on_bell : {false, true}) {
-    EXPECT_TRUE(model::holds(model::explore({.name = "news", .executions = 1000},
-                                            [&](model::Execution& run) { tell(run, on_bell); })));
+TEST(SavedGroupNews, AreNeverMissedByAnArchiverThatGoesToSleep) {
+  for (const bool on_archiver_wake : {false, true}) {
+    EXPECT_TRUE(model::holds(
+        model::explore({.name = "news", .executions = 1000},
+                       [&](model::Execution& run) { announce_news(run, on_archiver_wake); })));
     EXPECT_TRUE(model::breaks(
         model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
           model::weaken(Edge::sync);
-          tell(run, on_bell);
+          announce_news(run, on_archiver_wake);
         })));
   }
 }

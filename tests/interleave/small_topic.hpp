@@ -42,10 +42,10 @@ struct TopicTesting {
                               const std::string& directory) {
     return Topic::create(name, topic, directory);
   }
-  static std::shared_ptr<detail::SharedTopic> shared_pointer(const Topic& topic) {
+  static std::shared_ptr<detail::MappedTopic> shared_pointer(const Topic& topic) {
     return topic.topic_;
   }
-  static Topic make(std::shared_ptr<detail::SharedTopic> topic, const std::string& directory) {
+  static Topic make(std::shared_ptr<detail::MappedTopic> topic, const std::string& directory) {
     return Topic{"t", std::move(topic), directory};
   }
 };

@@ -16,7 +16,7 @@ std::uint64_t withdrawn = 0;  // Withdrawn claims, in all executions of a test.
 
 // Makes the slot of a publisher that announced a claim, did not get it, and died at once. Nobody
 // holds the lock of its identity.
-void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules) {
+void announce_and_die(const detail::MappedTopic& shared, std::uint64_t granules) {
   using namespace detail;
   const std::uint64_t identity = 1 + fetch_add<Edge::slot>(shared.header().next_identity, 1);
   const std::uint32_t index = 0;
@@ -36,8 +36,8 @@ void withdraw_beside_a_death(model::Execution& run) {
   SmallTopic topic;
   auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
   auto topic_directory = must(detail::open_topic_directory(directory, "t"), "topic directory");
-  const std::shared_ptr<detail::SharedTopic> shared =
-      must(detail::SharedTopic::attach(topic_directory), "attach");
+  const std::shared_ptr<detail::MappedTopic> shared =
+      must(detail::MappedTopic::attach(topic_directory), "attach");
   announce_and_die(*shared, detail::granules_for(kSmall));
   std::map<std::uint64_t, Mark> published;
   Ledger ledger;

@@ -247,9 +247,9 @@ TEST(ClientConsumer, TellsWhatItIsDoneWithBeforeItWaits) {
   EXPECT_FALSE(consumer.next(kSoon));
   EXPECT_EQ(broker.heard(), "\2\0\0\0\0\0\0\0"s);
   consumer.acknowledge();
-  consumer.tell();
+  consumer.send_count();
   EXPECT_EQ(broker.heard(), "\3\0\0\0\0\0\0\0"s);
-  consumer.tell();
+  consumer.send_count();
   EXPECT_EQ(broker.heard(), "");
 }
 
@@ -261,7 +261,7 @@ TEST(ClientConsumer, CanBeDoneWithTheFirstOnly) {
   consumer.acknowledge(2);
   consumer.acknowledge(1);  // Not fewer than before,
   consumer.acknowledge(4);  // nor more than there were.
-  consumer.tell();
+  consumer.send_count();
   EXPECT_EQ(broker.heard(), "\2\0\0\0\0\0\0\0"s);
 }
 

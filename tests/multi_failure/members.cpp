@@ -47,14 +47,13 @@ class Worker {
     if (!must && self_.below(4) == 0) return;
     for (const Delivery& one : held_) {
       const bool is_leased = options_.lease != 0ns;
-      const bool gives_back = self_.below(16) == 0;
-      if (options_.by_key && gives_back && !is_leased) account_.comes_back(one);
+      const bool requeues = self_.below(16) == 0;
+      if (options_.by_key && requeues && !is_leased) account_.comes_back(one);
       let_go_of_key(one);
-      const auto done = gives_back
-                            ? account_.give_back(member_, one, self_.below(2) == 0 ? 0ns : 1ms)
-                            : account_.acknowledge(member_, one);
+      const auto done = requeues ? account_.requeue(member_, one, self_.below(2) == 0 ? 0ns : 1ms)
+                                 : account_.acknowledge(member_, one);
       if (is_leased && done.error().code == Errc::lease_lost) continue;
-      expect(done.error(), {Errc::ok}, gives_back ? "give back" : "acknowledge");
+      expect(done.error(), {Errc::ok}, requeues ? "give back" : "acknowledge");
     }
     held_.clear();
   }
@@ -94,7 +93,7 @@ class Worker {
 
   Actor& self_;
   Member& member_;
-  OutageAccount& account_;
+  MultiFailureAccount& account_;
   GroupOptions options_;
   std::vector<Delivery> held_;
   std::uint64_t taken_ = 0;

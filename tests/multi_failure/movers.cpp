@@ -17,7 +17,7 @@ std::string group_name(std::uint64_t number) { return "passing-" + std::to_strin
 void expect_passing(const Error& error, const char* call) {
   expect(error,
          {Errc::ok, Errc::timeout, Errc::closed, Errc::busy, Errc::not_found, Errc::too_many,
-          Errc::in_flight_full, Errc::not_held, Errc::invalid_argument},
+          Errc::in_flight_full, Errc::not_in_flight, Errc::invalid_argument},
          call);
 }
 
@@ -34,7 +34,7 @@ void take_a_few(Actor& self, const Group& group) {
     expect_passing(count.error(), "take from a passing group");
     for (const Delivery& one : taken) {
       const bool is_whole = read_message(one.record.value).has_value();
-      const auto done = self.below(8) == 0 ? member->give_back(one) : member->acknowledge(one);
+      const auto done = self.below(8) == 0 ? member->requeue(one) : member->acknowledge(one);
       expect_passing(done.error(), "acknowledge in a passing group");
       CHILD_CHECK(is_whole || !done);
     }

@@ -17,10 +17,10 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
 }
 
-void endure(const OutageOptions& options) {
+void endure(const MultiFailureOptions& options) {
   const std::chrono::seconds duration{number_from("SOAK_SECONDS", kRound.count())};
   std::uint64_t seed = number_from("LEAT_SEED", std::random_device{}());
-  OutageTotals totals;
+  MultiFailureTotals totals;
   const Deadline until{duration};
   do {
     std::printf("LEAT_SEED=%llu\n", static_cast<unsigned long long>(seed));
@@ -40,33 +40,35 @@ void endure(const OutageOptions& options) {
       << "the spared processes often need more than 100 ms to continue";
 }
 
-TEST(Outage, OfPublishers) { endure({.publishers = 4}); }
-TEST(Outage, OfPublishersOfSeveralPartitions) { endure({.partitions = 3, .segments = 4}); }
-TEST(Outage, OfPublishersThatMayBeRevoked) { endure({.revoke_after = 3ms, .publishers = 4}); }
-TEST(Outage, OfAGroup) { endure({.publishers = 2, .subscribers = 1, .members = 3}); }
-TEST(Outage, OfAGroupByKey) {
+TEST(MultiFailure, OfPublishers) { endure({.publishers = 4}); }
+TEST(MultiFailure, OfPublishersOfSeveralPartitions) { endure({.partitions = 3, .segments = 4}); }
+TEST(MultiFailure, OfPublishersThatMayBeRevoked) { endure({.revoke_after = 3ms, .publishers = 4}); }
+TEST(MultiFailure, OfAGroup) { endure({.publishers = 2, .subscribers = 1, .members = 3}); }
+TEST(MultiFailure, OfAGroupByKey) {
   endure({.publishers = 2, .subscribers = 1, .members = 3, .group = {.by_key = true}});
 }
-TEST(Outage, OfAGroupWithLeases) {
+TEST(MultiFailure, OfAGroupWithLeases) {
   endure({.publishers = 2, .subscribers = 1, .members = 3, .group = {.lease = 4ms}});
 }
-TEST(Outage, OfAGroupByKeyWithLeases) {
+TEST(MultiFailure, OfAGroupByKeyWithLeases) {
   endure(
       {.publishers = 2, .subscribers = 1, .members = 3, .group = {.by_key = true, .lease = 4ms}});
 }
-TEST(Outage, OfAGroupAtMostOnce) {
+TEST(MultiFailure, OfAGroupAtMostOnce) {
   endure({.publishers = 2,
           .subscribers = 1,
           .members = 3,
           .group = {.mode = GroupMode::at_most_once}});
 }
-TEST(Outage, WhileGroupsComeAndGo) {
+TEST(MultiFailure, WhileGroupsComeAndGo) {
   endure({.partitions = 2, .publishers = 2, .subscribers = 1, .members = 2, .movers = 3});
 }
-TEST(Outage, OfATopicThatGrows) {
+TEST(MultiFailure, OfATopicThatGrows) {
   endure({.segments = 3, .policy = Policy::grow, .members = 2, .movers = 1});
 }
-TEST(Outage, WhileTopicsComeAndGo) { endure({.publishers = 2, .subscribers = 1, .renewers = 4}); }
+TEST(MultiFailure, WhileTopicsComeAndGo) {
+  endure({.publishers = 2, .subscribers = 1, .renewers = 4});
+}
 
 }  // namespace
 }  // namespace leat::testing

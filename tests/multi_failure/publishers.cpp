@@ -30,7 +30,7 @@ class Writer {
     const std::uint32_t partition = any_partition();
     const Mark mark = begin(partition);
     const auto message = make_message(mark, size());
-    const std::string key = OutageAccount::key_of(mark);
+    const std::string key = MultiFailureAccount::key_of(mark);
     auto offset =
         publisher_.publish({.key = Bytes{key}, .value = message, .partition = partition}, deadline);
     end(mark, offset);
@@ -79,7 +79,7 @@ class Writer {
     for (std::uint64_t left = 1 + self_.below(3); left != 0; --left) {
       marks.push_back(begin(partition));
       const auto message = make_message(marks.back(), kMinMessage);
-      const std::string key = OutageAccount::key_of(marks.back());
+      const std::string key = MultiFailureAccount::key_of(marks.back());
       CHILD_CHECK_OK(batch->add({.key = Bytes{key}, .value = message}));
     }
     auto first = batch->commit(Deadline{20ms});
@@ -115,7 +115,7 @@ class Writer {
 bool is_silent(const World& world) { return detail::now_ns() < world.shared->silent_until_ns; }
 
 void publish_from_child(Actor& self) {
-  OutageShared& shared = *self.world.shared;
+  MultiFailureShared& shared = *self.world.shared;
   if (shared.fork_publishes.exchange(1) != 0) return;
   const Topic topic = self.world.open();
   auto publisher = topic.publisher();

@@ -47,7 +47,7 @@ void Supervisor::strike() {
 std::vector<Supervisor::Process*> Supervisor::choose_victims() {
   std::vector<Process*> victims;
   for (Process& process : processes_) {
-    if (is_spared(process.kind) || process.child->look() != Child::State::running) continue;
+    if (is_spared(process.kind) || process.child->poll() != Child::State::running) continue;
     process.life->blow.forget();
     victims.push_back(&process);
   }
@@ -72,7 +72,7 @@ void Supervisor::stop_at_steps(const std::vector<Process*>& victims) {
   }
   const Deadline enough{std::chrono::milliseconds{1 + below(random_, 10)}};
   const auto stands = [](Process* victim) {
-    return victim->child->look() != Child::State::running;
+    return victim->child->poll() != Child::State::running;
   };
   while (!std::all_of(victims.begin(), victims.end(), stands) && !enough.passed()) ::usleep(50);
   for (Process* victim : victims) victim->life->blow.disarm();

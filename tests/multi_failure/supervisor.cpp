@@ -15,7 +15,7 @@ std::string Supervisor::Process::name() const {
   return kNames[static_cast<std::size_t>(kind)] + (" " + std::to_string(number));
 }
 
-Supervisor::Supervisor(const OutageOptions& options, std::uint64_t seed)
+Supervisor::Supervisor(const MultiFailureOptions& options, std::uint64_t seed)
     : world_{.options = options}, random_{seed}, seed_{seed} {
   world_.options.group.from = From::beginning;
   world_.options.group.members = options.members + 3;
@@ -40,7 +40,7 @@ Supervisor::~Supervisor() {
 }
 
 void Supervisor::create() {
-  const OutageOptions& options = world_.options;
+  const MultiFailureOptions& options = world_.options;
   auto topic = Topic::create(World::kTopic, {.capacity_bytes = options.segments * 4096ULL,
                                              .segment_bytes = 4096,
                                              .policy = options.policy,
@@ -104,13 +104,13 @@ void Supervisor::wait_for_end(Process& process) {
 
 // Between two strikes no process may be stopped, not even one that stopped itself late.
 void Supervisor::let_go_on(Process& process) {
-  while (process.child->look() == Child::State::stopped) process.child->go_on();
+  while (process.child->poll() == Child::State::stopped) process.child->go_on();
 }
 
 bool Supervisor::is_well() {
   if (::testing::Test::HasFailure()) return false;
   for (Process& process : processes_) {
-    if (process.child->look() != Child::State::exited) continue;
+    if (process.child->poll() != Child::State::exited) continue;
     if (!is_spared(process.kind) && process.child->succeeded()) continue;
     ADD_FAILURE() << process.name() << " " << process.child->describe() << " after: " << history();
     return false;
@@ -120,7 +120,7 @@ bool Supervisor::is_well() {
   return !::testing::Test::HasFailure();
 }
 
-void Supervisor::run(std::chrono::milliseconds duration, OutageTotals& totals) {
+void Supervisor::run(std::chrono::milliseconds duration, MultiFailureTotals& totals) {
   // The spared processes start first, one after the other, the publisher last: so they see everything from
   // the first record on.
   std::uint32_t spared = 0;
@@ -188,7 +188,7 @@ void Supervisor::wait_for_forks() {
 
 // At the end the topic must still work: publishes some more laps.
 void Supervisor::publish_in_the_calm() {
-  OutageShared& shared = *world_.shared;
+  MultiFailureShared& shared = *world_.shared;
   auto publisher = topic_->publisher();
   ASSERT_TRUE(publisher) << describe(publisher.error());
   for (std::uint32_t i = 0; i < world_.options.segments * 12; ++i) {
@@ -196,7 +196,7 @@ void Supervisor::publish_in_the_calm() {
     (void)shared.account.begin(number_of(kForkPublisher, partition));
     const Mark mark = shared.ledger.begin(number_of(kForkPublisher, partition));
     const auto message = make_message(mark, 1000);
-    const std::string key = OutageAccount::key_of(mark);
+    const std::string key = MultiFailureAccount::key_of(mark);
     auto offset = publisher->publish({.key = Bytes{key}, .value = message, .partition = partition},
                                      kPatience);
     shared.ledger.end(mark, offset);
@@ -215,7 +215,7 @@ void Supervisor::wait_for_spared(Kind kind) {
 }
 
 void Supervisor::check_account() {
-  const OutageAccount& account = world_.shared->account;
+  const MultiFailureAccount& account = world_.shared->account;
   EXPECT_EQ(account.complaints(), std::vector<std::string>{});
   if (world_.options.members == 0) return;
   // Every record was acknowledged, or its member died while acknowledging it. With at_most_once,

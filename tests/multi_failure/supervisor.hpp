@@ -22,7 +22,7 @@
 namespace leat::testing {
 
 // Sums over several outages.
-struct OutageTotals {
+struct MultiFailureTotals {
   std::uint64_t records = 0;
   std::uint64_t taken = 0;
   std::uint64_t strikes = 0;
@@ -35,9 +35,9 @@ struct OutageTotals {
 
 class Supervisor {
  public:
-  Supervisor(const OutageOptions& options, std::uint64_t seed);
+  Supervisor(const MultiFailureOptions& options, std::uint64_t seed);
   ~Supervisor();
-  void run(std::chrono::milliseconds duration, OutageTotals& totals);
+  void run(std::chrono::milliseconds duration, MultiFailureTotals& totals);
 
  private:
   struct Process {
@@ -82,7 +82,7 @@ class Supervisor {
   std::optional<Group> group_;
   std::vector<Process> processes_;
   std::deque<std::string> history_;  // The latest strikes.
-  OutageTotals totals_;
+  MultiFailureTotals totals_;
   int forks_[2] = {-1, -1};  // A pipe that all processes keep open; it is closed when none is left.
 };
 

@@ -27,8 +27,8 @@ constexpr std::uint32_t number_of(std::uint32_t publisher, std::uint32_t partiti
   return publisher * kMaxPartitions + partition;
 }
 inline constexpr std::size_t kRecords = 200'000;  // The most records for each such number.
-using OutageLedger = LedgerOf<kPublishers * kMaxPartitions, kRecords>;
-using OutageAccount = AccountOf<kPublishers * kMaxPartitions, kRecords>;
+using MultiFailureLedger = LedgerOf<kPublishers * kMaxPartitions, kRecords>;
+using MultiFailureAccount = AccountOf<kPublishers * kMaxPartitions, kRecords>;
 
 enum class Kind : std::uint32_t {
   // Spared processes, one of each. Their progress is watched, and at the end
@@ -47,7 +47,7 @@ enum class Kind : std::uint32_t {
 inline constexpr std::size_t kKinds = 9;
 constexpr bool is_spared(Kind kind) noexcept { return kind < Kind::publisher; }
 
-struct OutageOptions {
+struct MultiFailureOptions {
   std::uint32_t partitions = 1;
   std::uint32_t segments = 5;  // 4 KiB each.
   Policy policy = Policy::block;
@@ -66,9 +66,9 @@ struct Life {
 };
 
 // Initially all bytes are zero.
-struct OutageShared {
-  OutageLedger ledger;
-  OutageAccount account;
+struct MultiFailureShared {
+  MultiFailureLedger ledger;
+  MultiFailureAccount account;
   std::array<Life, kMaxProcesses> lives;
   std::array<Labels, kKinds> labels;
   std::atomic<std::uint32_t> joined;          // How many of the spared processes have joined.
@@ -82,9 +82,9 @@ struct OutageShared {
 };
 
 struct World {
-  OutageOptions options;
+  MultiFailureOptions options;
   TemporaryDirectory directory{};
-  Shared<OutageShared> shared{};
+  Shared<MultiFailureShared> shared{};
 
   Topic open() const;
   static constexpr const char* kTopic = "topic";

@@ -20,14 +20,14 @@ namespace leat::inline v0 {
 
 // A friend of the library that gives tests access to the mapping behind a Topic.
 struct TopicTesting {
-  static detail::SharedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
+  static detail::MappedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
 };
 
 namespace {
 
 // Does what PartitionWriter does for one record, in the topic's first segment.
 void publish(const Topic& topic, std::string_view text, bool release) {
-  detail::SharedTopic& shared = TopicTesting::shared(topic);
+  detail::MappedTopic& shared = TopicTesting::shared(topic);
   const detail::Geometry& geometry = shared.geometry();
   const detail::PartitionView view = shared.partition(0);
   const std::uint64_t granules = detail::granules_for(text.size());

@@ -208,7 +208,7 @@ class GroupsStorm {
   }
   void end(std::size_t i) {
     // It ends by itself only if something is wrong.
-    const auto state = children_[i]->look();
+    const auto state = children_[i]->poll();
     if (state == Child::State::exited) ++account_->complaints;
     children_[i]->signal(SIGKILL);
     children_[i].reset();

@@ -57,21 +57,21 @@ struct Account {
 };
 
 // How long the window had a keeper that could save, as a process sees it that looks every millisecond.
-class KeeperWatch {
+class ArchiverWatch {
  public:
   // `is_running`: whether the process with this pid is running.
   template <class IsRunning>
-  void look(const std::string& topics, const IsRunning& is_running) {
+  void poll(const std::string& topics, const IsRunning& is_running) {
     const std::int64_t now = detail::now_ns();
-    const bool is_kept = look_at_window(topics, now, is_running) || now - hit_ns_ > kLongest;
+    const bool is_kept = inspect_window(topics, now, is_running) || now - hit_ns_ > kLongest;
     if (is_kept && was_kept_) {
-      if (!kept_.empty() && kept_.back().end == looked_ns_)
+      if (!kept_.empty() && kept_.back().end == checked_ns_)
         kept_.back().end = now;
       else
-        kept_.push_back({looked_ns_, now});
+        kept_.push_back({checked_ns_, now});
     }
     was_kept_ = is_kept;
-    looked_ns_ = now;
+    checked_ns_ = now;
   }
   // The keeper, or everybody, is killed or stopped: others may take their time to follow.
   void hit() noexcept {
@@ -91,7 +91,7 @@ class KeeperWatch {
     }
     return 0;
   }
-  std::uint32_t keeper_pid() const noexcept { return pid_; }
+  std::uint32_t archiver_pid() const noexcept { return pid_; }
 
  private:
   struct Span {
@@ -108,7 +108,7 @@ class KeeperWatch {
   static constexpr std::int64_t kLongest = 7000 * kMs;
 
   template <class IsRunning>
-  bool look_at_window(const std::string& topics, std::int64_t now, const IsRunning& is_running) {
+  bool inspect_window(const std::string& topics, std::int64_t now, const IsRunning& is_running) {
     if (topic_ == nullptr) {
       auto directory = detail::open_directory_path(topics, false, false);
       if (!directory) return false;
@@ -118,24 +118,24 @@ class KeeperWatch {
     }
     const detail::DurableHeader& header = topic_->durable()->header();
     using detail::Why;
-    pid_ = detail::load_relaxed<Why::hint>(header.keeper_pid);
-    const std::uint64_t office = topic_->durable()->office();
+    pid_ = detail::load_relaxed<Why::hint>(header.archiver_pid);
+    const std::uint64_t epoch = topic_->durable()->epoch();
     const std::uint32_t beats = detail::load_relaxed<Why::hint>(header.beats);
-    if (office != office_) hit();
-    if (office != office_ || beats != beats_) beat_ns_ = now;
-    office_ = office;
+    if (epoch != epoch_) hit();
+    if (epoch != epoch_ || beats != beats_) beat_ns_ = now;
+    epoch_ = epoch;
     beats_ = beats;
     const std::uint32_t groups = detail::load_relaxed<Why::hint>(header.groups);
     const std::int64_t silence = groups == detail::kGroupsUnsettled ? kCalmSilence : kSilence;
     return is_running(pid_) && (groups == 0 || now - beat_ns_ < silence);
   }
 
-  std::unique_ptr<detail::SharedTopic> topic_;
+  std::unique_ptr<detail::MappedTopic> topic_;
   std::vector<Span> kept_;
-  std::int64_t looked_ns_ = 0;
+  std::int64_t checked_ns_ = 0;
   std::int64_t hit_ns_ = 0;
   std::int64_t beat_ns_ = 0;
-  std::uint64_t office_ = 0;
+  std::uint64_t epoch_ = 0;
   std::uint32_t beats_ = 0;
   std::uint32_t pid_ = 0;
   bool was_kept_ = false;
@@ -158,14 +158,14 @@ class ForgottenStorm {
     fail_in_calm();
     while (!deadline.passed() && account_->complaints == 0 && account_->failures < kMostFailures) {
       watch(below(random_, 3) == 0 ? 1000 : 60);
-      const std::size_t victim = below(random_, 3) != 0 ? keeper() : below(random_, kProcesses);
+      const std::size_t victim = below(random_, 3) != 0 ? archiver() : below(random_, kProcesses);
       switch (below(random_, 12)) {
         case 0:
         case 1: kill_all(true); break;
         case 2: kill_all(false); break;
         case 3: stop_for_a_while(victim); break;
         case 4:  // One keeper after the other.
-          kill_keepers();
+          kill_archivers();
           break;
         case 5: fail_in_calm(); break;
         default: restart(victim);
@@ -266,7 +266,7 @@ class ForgottenStorm {
   void watch(std::uint64_t least, std::uint64_t most) {
     const Deadline deadline{std::chrono::milliseconds{least + below(random_, most - least + 1)}};
     do {
-      watch_.look(topic_.directory(), [this](std::uint32_t pid) {
+      watch_.poll(topic_.directory(), [this](std::uint32_t pid) {
         return std::ranges::any_of(children_, [pid](const auto& child) {
           return child && child->pid() == static_cast<::pid_t>(pid);
         });
@@ -275,9 +275,9 @@ class ForgottenStorm {
     } while (!deadline.passed());
   }
 
-  std::size_t keeper() {
+  std::size_t archiver() {
     for (std::size_t i = 0; i < kProcesses; ++i)
-      if (children_[i]->pid() == static_cast<::pid_t>(watch_.keeper_pid())) return i;
+      if (children_[i]->pid() == static_cast<::pid_t>(watch_.archiver_pid())) return i;
     return below(random_, kProcesses);
   }
 
@@ -292,7 +292,7 @@ class ForgottenStorm {
   }
   void restart(std::size_t i) {
     // It ends by itself only if something is wrong.
-    if (children_[i]->look() == Child::State::exited) ++account_->complaints;
+    if (children_[i]->poll() == Child::State::exited) ++account_->complaints;
     watch_.hit(children_[i]->pid());
     children_[i].reset();
     start(i);
@@ -307,9 +307,9 @@ class ForgottenStorm {
     children_[i]->signal(SIGCONT);
   }
   // One after the other, perhaps before it has saved anything.
-  void kill_keepers() {
+  void kill_archivers() {
     for (std::uint64_t left = 1 + below(random_, 8); left != 0; --left) {
-      restart(keeper());
+      restart(archiver());
       watch(40);
     }
   }
@@ -318,7 +318,7 @@ class ForgottenStorm {
     watch(400, 400);
     account_->weather = Weather::calm;
     watch(200, 1200);
-    kill_keepers();
+    kill_archivers();
     watch(3500, 4500);
     kill_all(true);
     account_->weather = Weather::storm;
@@ -327,7 +327,7 @@ class ForgottenStorm {
     const std::int64_t kept_until = watch_.second_began_ns();
     watch_.hit();
     for (auto& child : children_) {
-      if (child->look() == Child::State::exited) ++account_->complaints;
+      if (child->poll() == Child::State::exited) ++account_->complaints;
       child->signal(SIGKILL);
     }
     for (auto& child : children_) child.reset();
@@ -345,7 +345,7 @@ class ForgottenStorm {
   Random random_;
   const StormedTopic topic_{Durability::os};
   Shared<Account> account_;
-  KeeperWatch watch_;
+  ArchiverWatch watch_;
   std::array<std::optional<Child>, kProcesses> children_;
 };
 

@@ -90,7 +90,7 @@ void GroupStorm::start(Process& process) {
 void GroupStorm::hurt_somebody() {
   Process& process = processes_[below(random_, processes_.size())];
   const bool is_spared = process.kind == Process::Kind::subscriber;
-  if (process.child->look() == Child::State::exited) {  // It ended by itself.
+  if (process.child->poll() == Child::State::exited) {  // It ended by itself.
     EXPECT_TRUE(process.child->succeeded()) << process.name() << " " << process.child->describe();
     if (!is_spared) start(process);
     return;
@@ -129,7 +129,7 @@ void GroupStorm::end(Process::Kind kind) {
     const bool kill = kind != Process::Kind::subscriber && process.number % 2 == 0;
     if (kill) process.child->signal(SIGKILL);
     process.child->wait();
-    if (process.child->look() == Child::State::stopped) {  // An earlier SIGSTOP took effect late.
+    if (process.child->poll() == Child::State::stopped) {  // An earlier SIGSTOP took effect late.
       process.child->go_on();
       process.child->wait();
     }
@@ -233,10 +233,9 @@ void GroupStorm::poll_some(Member& member, Random& random) {
 void GroupStorm::let_go(Member& member, std::vector<Delivery>& held, Random& random) {
   for (const Delivery& one : held) {
     if (options_.group.by_key) shared_->account.let_go_of_key(one);
-    const bool gives_back = !options_.group.by_key && below(random, 16) == 0;
-    auto done = gives_back
-                    ? shared_->account.give_back(member, one, below(random, 2) == 0 ? 0ns : 1ms)
-                    : shared_->account.acknowledge(member, one);
+    const bool requeues = !options_.group.by_key && below(random, 16) == 0;
+    auto done = requeues ? shared_->account.requeue(member, one, below(random, 2) == 0 ? 0ns : 1ms)
+                         : shared_->account.acknowledge(member, one);
     CHILD_CHECK(done || (options_.group.lease != 0ns && done.error().code == Errc::lease_lost));
   }
   held.clear();

@@ -70,14 +70,14 @@ void Storm::run(std::chrono::milliseconds duration) {
     ::usleep(static_cast<::useconds_t>(below(random_, 4000)));
     hurt_somebody();
     continue_stopped(false);
-    if (options_.policy == Policy::grow) give_back();
+    if (options_.policy == Policy::grow) requeue();
   }
   end_publishers();
   if (!::testing::Test::HasFailure()) publish_in_the_calm();
   end_subscribers();
   if (options_.policy == Policy::grow && !::testing::Test::HasFailure()) {
-    give_back();
-    EXPECT_GT(given_back_, 0U) << "the topic never grew, or kept memory that nobody needs";
+    requeue();
+    EXPECT_GT(freed_, 0U) << "the topic never grew, or kept memory that nobody needs";
   }
   std::printf("%llu records, %llu kills, %llu stops\n",
               static_cast<unsigned long long>(topic_->info().partitions.at(0).end),
@@ -96,7 +96,7 @@ void Storm::start(Process& process) {
 void Storm::hurt_somebody() {
   Process& process = processes_[below(random_, processes_.size())];
   if (process.spared && !options_.stops) return;
-  if (process.child->look() == Child::State::exited) {  // It ended by itself.
+  if (process.child->poll() == Child::State::exited) {  // It ended by itself.
     EXPECT_TRUE(process.child->succeeded()) << process.name() << " " << process.child->describe();
     if (!process.spared) start(process);
     return;
@@ -120,12 +120,12 @@ void Storm::hurt_somebody() {
   }
 }
 
-void Storm::give_back() {
-  auto given_back = topic_->shrink();
+void Storm::requeue() {
+  auto freed = topic_->shrink();
   // A process was stopped while it added memory; that blocks nobody else.
-  if (given_back.error().code == Errc::busy) return;
-  EXPECT_TRUE(given_back) << describe(given_back.error());
-  if (given_back) given_back_ += *given_back;
+  if (freed.error().code == Errc::busy) return;
+  EXPECT_TRUE(freed) << describe(freed.error());
+  if (freed) freed_ += *freed;
 }
 
 void Storm::continue_stopped(bool all) {
@@ -139,14 +139,14 @@ void Storm::continue_stopped(bool all) {
 
 bool Storm::all_spared_live() {
   return std::all_of(processes_.begin(), processes_.end(), [](Process& process) {
-    return !process.spared || !(process.child->look(), process.child->has_ended());
+    return !process.spared || !(process.child->poll(), process.child->has_ended());
   });
 }
 
 void Storm::wait_for(Process& process) {
   process.child->go_on();
   process.child->wait();
-  if (process.child->look() == Child::State::stopped) {  // An earlier SIGSTOP took effect late.
+  if (process.child->poll() == Child::State::stopped) {  // An earlier SIGSTOP took effect late.
     process.child->go_on();
     process.child->wait();
   }

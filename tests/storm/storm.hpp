@@ -68,7 +68,7 @@ class Storm {
 
   void start(Process& process);
   void hurt_somebody();
-  void give_back();
+  void requeue();
   void continue_stopped(bool all);
   bool all_spared_live();
   void end_publishers();
@@ -92,7 +92,7 @@ class Storm {
   std::vector<Process> processes_;
   std::uint64_t kills_ = 0;
   std::uint64_t stops_ = 0;
-  std::uint64_t given_back_ = 0;  // In bytes.
+  std::uint64_t freed_ = 0;  // In bytes.
 };
 
 }  // namespace leat::testing

@@ -86,7 +86,7 @@ class AccountOf {
     const std::int64_t acknowledged_at = one.acknowledged_at_ns;
     if (acknowledged_at != 0 && acknowledged_at < call_began_ns)
       complain_of(*mark, delivery, "taken after it was acknowledged");
-    if (mode == GroupMode::at_most_once && before > one.given_back)
+    if (mode == GroupMode::at_most_once && before > one.requeued)
       complain_of(*mark, delivery, "taken twice in a group with at_most_once");
     if (delivery.deliveries == 1 && one.firsts++ != 0)
       complain_of(*mark, delivery, "two first deliveries");
@@ -111,10 +111,10 @@ class AccountOf {
     return acknowledge(delivery, [&] { return member.acknowledge(delivery); });
   }
 
-  Result<void> give_back(Member& member, const Delivery& delivery,
-                         std::chrono::nanoseconds delay = std::chrono::nanoseconds{0}) noexcept {
-    if (const auto mark = mark_of(delivery)) ++entry(*mark).given_back;
-    return member.give_back(delivery, delay);
+  Result<void> requeue(Member& member, const Delivery& delivery,
+                       std::chrono::nanoseconds delay = std::chrono::nanoseconds{0}) noexcept {
+    if (const auto mark = mark_of(delivery)) ++entry(*mark).requeued;
+    return member.requeue(delivery, delay);
   }
   // For a record that poll() hands out, and acknowledges after the callback has returned.
   void acknowledge_later(const Delivery& delivery) noexcept {
@@ -206,7 +206,7 @@ class AccountOf {
     std::atomic<std::uint8_t> taken;
     std::atomic<std::uint8_t> firsts;  // Of those, first deliveries.
     std::atomic<std::uint8_t> acknowledged;
-    std::atomic<std::uint8_t> given_back;
+    std::atomic<std::uint8_t> requeued;
     std::atomic<std::uint8_t> is_back;  // Given back by key, and not taken again.
     std::atomic<std::uint8_t> unsure;   // Acknowledgements begun and not finished.
   };

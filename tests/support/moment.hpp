@@ -1,7 +1,7 @@
 // Runs a function whenever the process reaches a labelled step. For tests
 // built with LEAT_TEST_STEPS.
 //
-//     const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
+//     const Moment moment{"take:moved", [] { ::raise(SIGKILL); }};
 //     (void)member.receive(kPatience);
 //
 // Only one may exist at a time. The function may reach the same step again.

@@ -99,7 +99,7 @@ class Child {
   }
 
   // The child's current state: running, stopped, exited or killed. Does not wait.
-  State look() {
+  State poll() {
     if (has_ended()) return state_;
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG | WUNTRACED) != pid_) return state_;
@@ -120,7 +120,7 @@ class Child {
       std::chrono::milliseconds patience = kPatience,
       const std::function<void()>& meanwhile = [] {}) {
     const auto until = std::chrono::steady_clock::now() + patience;
-    while (look() == State::running) {
+    while (poll() == State::running) {
       if (std::chrono::steady_clock::now() > until) return State::late;
       meanwhile();
       ::usleep(200);

@@ -1,6 +1,6 @@
 // A disk that records every call, and what a medium may hold if the power fails after some of them.
 //
-//     RecordedDisk disk{directory};           // its content is on the medium
+//     RecordedDisk disk{directory};           // its content is on the stable
 //     …                                       // whatever uses a Disk
 //     disk.replay(cut, random, other);        // the power failed after the first `cut` calls
 //
@@ -93,7 +93,7 @@ class RecordedDisk : public detail::Disk {
     Names names{};
   };
   // One file: what a process reads, what the medium may hold, and sizes that it may have there.
-  struct Medium {
+  struct StableFile {
     std::string current;
     std::string bytes;
     std::vector<std::uint64_t> sizes;
@@ -119,7 +119,7 @@ class RecordedDisk : public detail::Disk {
   Names names_after(Id id, std::size_t cut, Random& random) const;
   void build(Id id, std::size_t cut, Random& random, const std::string& path) const;
   static void apply_names(Names& names, const Call& call);
-  static void write_some(Medium& medium, const Call& call, Random& random);
+  static void write_some(StableFile& stable, const Call& call, Random& random);
 
   mutable std::mutex mutex_;  // for everything below
   Lies lies_;
@@ -128,8 +128,8 @@ class RecordedDisk : public detail::Disk {
   std::map<Id, Names> names_;  // as a process sees them
   std::vector<Call> calls_;
   std::size_t dies_at_ = ~std::size_t{0};
-  static constexpr int kLooks = 40;
-  int looks_left_ = 0;  // until the sync in the background is over
+  static constexpr int kPolls = 40;
+  int polls_left_ = 0;  // until the sync in the background is over
 };
 
 // ---- Recording ---------------------------------------------------------------------------------
@@ -227,14 +227,14 @@ inline Result<void> RecordedDisk::sync(int file) noexcept {
 // One in the background is over after a few looks, or when somebody waits for it.
 inline bool RecordedDisk::start_sync(detail::BackgroundSync& /*sync*/, int /*file*/) noexcept {
   const std::lock_guard guard{mutex_};
-  looks_left_ = kLooks;
+  polls_left_ = kPolls;
   return true;
 }
 inline std::optional<Result<void>> RecordedDisk::end_sync(detail::BackgroundSync& /*sync*/,
                                                           int file, bool waits) noexcept {
   {
     const std::lock_guard guard{mutex_};
-    if (!waits && looks_left_-- > 0) return std::nullopt;
+    if (!waits && polls_left_-- > 0) return std::nullopt;
   }
   return sync(file);
 }
@@ -308,7 +308,7 @@ inline void RecordedDisk::apply_names(Names& names, const Call& call) {
 }
 
 // Each page of a write is there, is not, or partly: sectors of it.
-inline void RecordedDisk::write_some(Medium& medium, const Call& call, Random& random) {
+inline void RecordedDisk::write_some(StableFile& stable, const Call& call, Random& random) {
   const std::uint64_t end = call.at + call.bytes.size();
   for (std::uint64_t page = call.at / kPage * kPage; page < end; page += kPage) {
     const std::uint64_t how = below(random, 5);
@@ -319,14 +319,14 @@ inline void RecordedDisk::write_some(Medium& medium, const Call& call, Random& r
       const std::uint64_t from = page + i * kSector;
       if (!is_kept || from + kSector <= call.at || from >= end) continue;
       // What earlier calls wrote into this sector goes with it.
-      const std::uint64_t size = std::min<std::uint64_t>(kSector, medium.current.size() - from);
-      std::memcpy(medium.bytes.data() + from, medium.current.data() + from, size);
+      const std::uint64_t size = std::min<std::uint64_t>(kSector, stable.current.size() - from);
+      std::memcpy(stable.bytes.data() + from, stable.current.data() + from, size);
     }
   }
 }
 
 inline std::string RecordedDisk::file_after(Id id, std::size_t cut, Random& random) const {
-  Medium medium{objects_[id].bytes, objects_[id].bytes, {objects_[id].bytes.size()}};
+  StableFile stable{objects_[id].bytes, objects_[id].bytes, {objects_[id].bytes.size()}};
   std::size_t synced = 0;  // Calls before this one are on the medium, if they are about this file.
   for (std::size_t i = 0; i < cut; ++i)
     if (calls_[i].what == What::sync && calls_[i].where == id) synced = i;
@@ -338,25 +338,25 @@ inline std::string RecordedDisk::file_after(Id id, std::size_t cut, Random& rand
     const bool is_all_kept = i < synced || mood == 1;
     const bool is_kept = is_all_kept || (mood != 0 && below(random, 2) == 0);
     if (call.what == What::write) {
-      medium.grow(call.at + call.bytes.size());
-      std::memcpy(medium.current.data() + call.at, call.bytes.data(), call.bytes.size());
-      if (is_kept && !is_all_kept) write_some(medium, call, random);
+      stable.grow(call.at + call.bytes.size());
+      std::memcpy(stable.current.data() + call.at, call.bytes.data(), call.bytes.size());
+      if (is_kept && !is_all_kept) write_some(stable, call, random);
     } else if (call.what == What::grow) {
-      medium.grow(call.at);
+      stable.grow(call.at);
     } else {
-      medium.current.resize(call.at);
-      if (is_kept) medium.bytes.resize(call.at);
-      medium.grow(call.at);
+      stable.current.resize(call.at);
+      if (is_kept) stable.bytes.resize(call.at);
+      stable.grow(call.at);
     }
     if (is_all_kept) {
-      medium.bytes = medium.current;
-      medium.sizes.clear();
+      stable.bytes = stable.current;
+      stable.sizes.clear();
     }
-    medium.sizes.push_back(medium.current.size());
+    stable.sizes.push_back(stable.current.size());
   }
-  medium.bytes.resize(mood == 0 ? medium.sizes.front()
-                                : medium.sizes[below(random, medium.sizes.size())]);
-  return std::move(medium.bytes);
+  stable.bytes.resize(mood == 0 ? stable.sizes.front()
+                                : stable.sizes[below(random, stable.sizes.size())]);
+  return std::move(stable.bytes);
 }
 
 inline RecordedDisk::Names RecordedDisk::names_after(Id id, std::size_t cut, Random& random) const {

@@ -68,7 +68,7 @@ class Watch:
         self.events = []
         self.monitor = watched.get_monitor_socket(zmq.EVENT_ALL)
 
-    def look(self, milliseconds=0):
+    def poll(self, milliseconds=0):
         """Takes what has happened, and waits so long for the first of it; returns all so far."""
         while self.monitor.poll(milliseconds):
             self.events.append(int(recv_monitor_message(self.monitor)["event"]))
@@ -79,7 +79,7 @@ class Watch:
         """Waits for one of some events; returns it."""
         wanted = {wanted} if isinstance(wanted, int) else wanted
         end = time.monotonic() + WAIT_SECONDS
-        while not (found := wanted & set(self.look(10))):
+        while not (found := wanted & set(self.poll(10))):
             assert time.monotonic() < end, f"none of {wanted} came, but {self.events}"
         return found.pop()
 

@@ -185,7 +185,7 @@ def test_a_name_that_is_taken_is_not_replaced(leat, leat_dir, data, backups):
 
 
 def test_what_was_published_before_is_in_the_backup(leat, data, backups):
-    """The keeper collects for a moment before it writes. Another process publishes all the time."""
+    """The archiver collects for a moment before it writes. Another process publishes all the time."""
     create(leat, level="interval:1h")
     holder = leat.start("pub", "orders")
     for i in range(5):
@@ -308,7 +308,7 @@ def test_damage_is_kept_and_named(leat, data, backups):
     assert leat("fsck", "again").returncode == 5
 
 
-def test_damaged_backups_give_back_what_is_whole(leat, data, backups):
+def test_damaged_backups_restore_what_is_whole(leat, data, backups):
     create(leat, "orders", *SMALL_FILES)
     publish(leat, LINES)
     leat("backup", "orders", backups / "orders", "--copy", check=True)

@@ -430,7 +430,7 @@ SENTENCES = {
         "int(ParticipantRole::repairer) == 5",
     "byte\n2^56 + *i*": "lock_offset(5) == (1LL << 56) + 5",
     "segment number x 65536 + physical": "kPhysicalBits == 16",
-    "0 idle, 1 claiming, 2 claimed": "kIdle == 0 && kClaiming == 1 && kClaimed == 2 && kPhaseMask == 3",
+    "0 idle, 1 taking, 2 claimed": "kIdle == 0 && kClaiming == 1 && kClaimed == 2 && kPhaseMask == 3",
     "### `SegmentEntry`, 32 bytes": "sizeof(SegmentEntry) == 32",
     "| closed | segment number, low bits": "ClaimLayout::kClosed == 1ULL << 63",
     "0 none, 1 gating, 2 evicted (was gating), 3 lossy":
@@ -459,7 +459,7 @@ SENTENCES = {
     "64 KiB to 1 TiB": "kMinFileSize == 64 << 10 && kMaxFileSize == 1ULL << 40",
     "up to 256 KiB of log bytes": "kTargetFrame == 256 << 10 && kMaxFrame == 1 << 29",
     "10^10 - 1": "kMaxGeneration == 9'999'999'999",
-    "on byte 2 + *n* of": "kAttachLock == 0 && kLeavingLock == 1 && kKeeperLock == 2",
+    "on byte 2 + *n* of": "kAttachLock == 0 && kLeavingLock == 1 && kArchiverLock == 2",
     "0 the disk is fine, 1 it is full, 2 it cannot be written":
         "DiskState{1} == DiskState::no_space && DiskState{2} == DiskState::read_only",
     "1 os, 2 interval, 3 fsync": "StoredDurability{1} == StoredDurability::os && "

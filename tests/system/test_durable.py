@@ -83,7 +83,7 @@ def test_what_fsync_has_acknowledged_needs_no_memory(leat, leat_dir, data):
     assert all_lines(leat) == LINES
 
 
-def test_pub_waits_for_the_medium_only_when_asked(leat, data):
+def test_pub_waits_for_syncs_only_when_asked(leat, data):
     create(leat)
     holder = leat.start("sub", "orders")
     wait_for(lambda: info(leat)["participants"])
@@ -230,7 +230,7 @@ def test_create_says_where_everything_is_kept(leat, data):
         "durability": "os", "sync_interval_ns": None, "directory": str(data / "orders"), "file_bytes": 1 << 20,
         "retention_bytes": None, "retention_ms": None,
         "disk_bytes": facts["durable"]["disk_bytes"], "state": "ok", "reason": None,
-        "keeper_pid": None, "recovered": {"cut_bytes": 0, "cut_records": 0, "damaged": 0}}
+        "archiver_pid": None, "recovered": {"cut_bytes": 0, "cut_records": 0, "damaged": 0}}
     one_line(leat("topic", "create", "orders"), 3, "exists already")
     one_line(leat("topic", "create", "orders", "--durable", "os"), 3, "exists already")
 
@@ -389,7 +389,7 @@ def test_dead_letters_are_as_durable(leat, leat_dir, data):
 
 
 def group_files(data):
-    """The files of each group of the topic: the first one, and the keeper's two copies."""
+    """The files of each group of the topic: the first one, and the archiver's two copies."""
     groups = {}
     for file in sorted((data / "orders").glob("group-*")):
         groups.setdefault(file.name.split("-")[1], []).append(file)
@@ -481,7 +481,7 @@ def fill(path):
             return
 
 
-def test_a_limit_of_the_keeper_is_not_called_a_full_disk(leat, data):
+def test_a_limit_of_the_archiver_is_not_called_a_full_disk(leat, data):
     create(leat, "orders", "--capacity", "64KiB", "--file-size", "1MiB")
     small = 512 << 10  # Less than a file of the topic.
     # SIGXFSZ stays ignored.
@@ -489,7 +489,7 @@ def test_a_limit_of_the_keeper_is_not_called_a_full_disk(leat, data):
                "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))}
 
     def looks(*arguments):
-        """With the same limit, because whoever looks may become the keeper."""
+        """With the same limit, because whoever looks may become the archiver."""
         process = leat.start(*arguments, **limited)
         return process.communicate(timeout=60)[0]
 
@@ -498,12 +498,12 @@ def test_a_limit_of_the_keeper_is_not_called_a_full_disk(leat, data):
     publisher.stdin.flush()
     wait_for(lambda: json.loads(looks("topic", "info", "orders", "--json"))["durable"]["reason"] == "File too large")
     shown = looks("topic", "info", "orders")
-    assert "the keeper cannot write (File too large), publishers wait or fail" in shown
+    assert "the archiver cannot write (File too large), publishers wait or fail" in shown
     assert f"orders ({data}/orders: File too large)" in looks("doctor")
     lines = "".join("x" * 1000 + "\n" for _ in range(1000))
     _, errors = publisher.communicate(lines, timeout=60)
     assert publisher.returncode == 6 and errors.count("\n") == 1
-    assert f"topic 'orders': its keeper cannot write to {data}/orders (File too large): raise its `ulimit -f`" in errors
+    assert f"topic 'orders': its archiver cannot write to {data}/orders (File too large): raise its `ulimit -f`" in errors
     # By a process without that limit, as soon as it has written what is in memory.
     wait_for(lambda: leat("pub", "orders", "again").returncode == 0)
     assert all_lines(leat)[0] == "first" and all_lines(leat)[-1] == "again"

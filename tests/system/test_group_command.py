@@ -10,7 +10,7 @@ from test_doctor import examine
 from test_pub_sub import read_all
 
 KEYS = {"name", "lag", "members", "in_flight", "redelivered", "mode", "by_key", "max_deliveries",
-        "returned", "returned_limit", "claiming", "dead_letters", "dead_letter_topic",
+        "returned", "returned_limit", "taking", "dead_letters", "dead_letter_topic",
         "lease_ns", "on_expired", "in_flight_limit", "offsets", "member_details"}
 
 
@@ -306,7 +306,7 @@ def test_sub_has_formats_and_json(leat):
     assert drain(leat, "t", "g", "--json") == expected != ""
 
 
-def test_sub_leaves_after_a_count_and_gives_back_the_rest(leat):
+def test_sub_leaves_after_a_count_and_requeues_the_rest(leat):
     make(leat)
     leat("pub", "t", "--generate", "4", "--count", "100", check=True)
     done = leat("sub", "t", "--group", "g", "--count", "7", check=True)

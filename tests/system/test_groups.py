@@ -185,7 +185,7 @@ def test_signals_end_a_member_cleanly(leat, end):
     assert group_info(leat)["members"] == 0
 
 
-def test_closed_output_gives_back_what_was_not_written(leat):
+def test_closed_output_requeues_what_was_not_written(leat):
     make(leat)
     sub = leat.start("sub", "t", "--group", "g", text=False)
     wait_until(lambda: group_info(leat)["members"] == 1)

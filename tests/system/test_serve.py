@@ -390,16 +390,16 @@ def test_passwords_are_nowhere_to_be_found(serve):
     admin_password = broker.admin_password
     command = Path(f"/proc/{broker.process.pid}/cmdline").read_bytes()
     broker.stop()
-    looked_at = {"command line": command, "log": broker.log().encode(),
+    searched = {"command line": command, "log": broker.log().encode(),
                  "output": Path(f"{broker.log_file}.stdout").read_bytes()}
     for directory in broker.state, broker.data:
-        looked_at.update({path: path.read_bytes() for path in directory.rglob("*")
+        searched.update({path: path.read_bytes() for path in directory.rglob("*")
                           if path.is_file() and path.name != "admin-password"})
-    assert any(path for path in looked_at if str(path).startswith(str(broker.state)))
-    for place, data in looked_at.items():
+    assert any(path for path in searched if str(path).startswith(str(broker.state)))
+    for place, data in searched.items():
         for word in secret, guess, admin_password:
             assert word.encode() not in data, f"{word} in {place}"
-    assert payload not in looked_at["log"]
+    assert payload not in searched["log"]
 
 
 def test_guessing_is_limited_and_shuts_nobody_out(serve):

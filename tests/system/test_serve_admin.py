@@ -95,7 +95,7 @@ def test_who_joined_with_the_old_password_has_not_joined_with_the_new_one(serve)
     pull, watch = broker.connect(zmq.PULL, uri, None)
     watch.until(zmq.EVENT_DISCONNECTED)
     broker.join("test", "pull", NEW)
-    wait_for(lambda: zmq.EVENT_HANDSHAKE_SUCCEEDED in watch.look(10), "another try")
+    wait_for(lambda: zmq.EVENT_HANDSHAKE_SUCCEEDED in watch.poll(10), "another try")
 
 
 def test_password_is_changed_only_by_those_who_may(serve):
@@ -130,7 +130,7 @@ def test_leaving_takes_back_what_joining_allowed(serve):
     second, watch = broker.connect(zmq.PULL, uri, None)
     watch.until(zmq.EVENT_DISCONNECTED)
     broker.join("test", "pub")
-    wait_for(lambda: zmq.EVENT_HANDSHAKE_SUCCEEDED in watch.look(10), "another try")
+    wait_for(lambda: zmq.EVENT_HANDSHAKE_SUCCEEDED in watch.poll(10), "another try")
     push, _ = broker.connect(zmq.PUSH, broker.join("test", "pub"), None)
     for i in range(10):
         push.send(b"%d" % i)

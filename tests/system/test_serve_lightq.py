@@ -209,7 +209,7 @@ def answer_or_close(broker, *parts):
     watch = Watch(request)
     request.connect(f"tcp://127.0.0.1:{broker.port}")
     request.send_multipart(parts)
-    wait_for(lambda: request.poll(10) or zmq.EVENT_DISCONNECTED in watch.look(),
+    wait_for(lambda: request.poll(10) or zmq.EVENT_DISCONNECTED in watch.poll(),
              f"an answer to {parts[0][:30]} or a close")
     answer = request.recv() if request.poll(0) else None
     request.disable_monitor()
@@ -375,7 +375,7 @@ def test_data_port_is_closed_to_those_without_the_password(serve, who):
     assert broker.stats("test")["messages_received"] == before + 100
     assert not strangers[1][0].poll(0) and not strangers[2][0].poll(0)
     for _, watch in strangers:
-        assert zmq.EVENT_HANDSHAKE_SUCCEEDED not in watch.look()
+        assert zmq.EVENT_HANDSHAKE_SUCCEEDED not in watch.poll()
 
 
 def test_client_is_told_that_its_password_is_wrong(serve):
@@ -511,7 +511,7 @@ def test_killed_puller_leaves_the_others_what_it_did_not_get(serve):
     broker.stats_become("test", queue_size=0, messages_sent=count)
 
 
-def test_given_back_messages_count_as_waiting(serve):
+def test_requeued_messages_count_as_waiting(serve):
     # Breaks: statistics say that nothing waits while messages do.
     broker = serve()
     broker.create("test")
@@ -556,7 +556,7 @@ def test_message_over_the_limit_ends_only_its_producer(serve):
     watch.until(zmq.EVENT_DISCONNECTED)
     small.send(b"small")
     assert take(pull, 1) == [b"small"]
-    assert zmq.EVENT_DISCONNECTED not in quiet.look()
+    assert zmq.EVENT_DISCONNECTED not in quiet.poll()
     assert broker.stats("test")["messages_received"] == 1
 
 
@@ -595,6 +595,6 @@ def test_heartbeats_of_a_client_are_answered(serve):
                                  heartbeat_timeout=2000)
     watch.until(zmq.EVENT_HANDSHAKE_SUCCEEDED)
     assert not pull.poll(3000)  # Longer than the client waits for an answer.
-    assert zmq.EVENT_DISCONNECTED not in watch.look()
+    assert zmq.EVENT_DISCONNECTED not in watch.poll()
     push.send(b"hello")
     assert take(pull, 1) == [b"hello"]

@@ -93,7 +93,7 @@ def test_connections_have_a_limit(serve, flag, reason):
     # ZeroMQ's clients come again by themselves.
     sub, watch = broker.connect(zmq.SUB, broker.join("test", "sub"), subscribe=b"test")
     watch.until(zmq.EVENT_DISCONNECTED)
-    assert zmq.EVENT_HANDSHAKE_SUCCEEDED not in watch.look(300)
+    assert zmq.EVENT_HANDSHAKE_SUCCEEDED not in watch.poll(300)
     inside.pop().close()
     watch.until(zmq.EVENT_HANDSHAKE_SUCCEEDED)
 

@@ -205,7 +205,7 @@ def test_producer_with_heartbeats_may_wait(serve, leat):
     for number in range(600):
         push.send(b"%06d" % number + b"x" * (1000 if number < 400 else 20))
         time.sleep(0 if number < 400 else .005)
-    events = watch.look(2000)
+    events = watch.poll(2000)
     assert zmq.EVENT_DISCONNECTED not in events
     puller, _ = broker.connect(zmq.PULL, pull)
     assert [int(each[:6]) for each in take(puller, 600)] == list(range(600))

@@ -267,7 +267,7 @@ def test_top_says_who_blocks(leat):
                      leat("top", "-n", "1", check=True).stdout, re.M)
 
 
-def test_top_shows_what_a_group_claims(leat):
+def test_top_shows_what_a_group_takes(leat):
     leat("topic", "create", "t", check=True)
     leat.start("sub", "t", "--group", "g", stdout=subprocess.DEVNULL)
     wait_until(lambda: any(one["members"] for one in info(leat, "t")["groups"]))

@@ -112,8 +112,8 @@ static void share(world_t *one, world_t *two) {
     CHECK(count == 1);
   }
   CHECK(deliveries[0].record.offset != deliveries[1].record.offset);
-  CHECK(one->of->member_acknowledge(one->member, &deliveries[1]) == LEAT_ERR_NOT_HELD);
-  CHECK(two->of->member_acknowledge(two->member, &deliveries[0]) == LEAT_ERR_NOT_HELD);
+  CHECK(one->of->member_acknowledge(one->member, &deliveries[1]) == LEAT_ERR_NOT_IN_FLIGHT);
+  CHECK(two->of->member_acknowledge(two->member, &deliveries[0]) == LEAT_ERR_NOT_IN_FLIGHT);
   MUST(one->of->member_acknowledge(one->member, &deliveries[0]));
   MUST(two->of->member_close(&two->member)); /* With its record. */
   MUST(one->of->member_receive(one->member, &deliveries[0], 1, &count, 10 * SECOND, NULL));

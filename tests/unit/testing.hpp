@@ -109,7 +109,7 @@ class TestTopic {
     return must(Topic::open(kTopicName, 0s, directory(), {}, data_.path()));
   }
   // Only for tests of internals.
-  detail::SharedTopic& shared() const;
+  detail::MappedTopic& shared() const;
 
  private:
   TopicOptions complete(TopicOptions options) const {
@@ -142,11 +142,11 @@ struct TopicTesting {
                               const std::string& directory) {
     return Topic::create(name, topic, directory);
   }
-  static Topic make(std::shared_ptr<detail::SharedTopic> topic, const std::string& directory) {
+  static Topic make(std::shared_ptr<detail::MappedTopic> topic, const std::string& directory) {
     return Topic{kTopicName, std::move(topic), directory};
   }
-  static detail::SharedTopic& shared(const Topic& topic) { return *topic.topic_; }
-  static std::shared_ptr<detail::SharedTopic> shared_pointer(const Topic& topic) {
+  static detail::MappedTopic& shared(const Topic& topic) { return *topic.topic_; }
+  static std::shared_ptr<detail::MappedTopic> shared_pointer(const Topic& topic) {
     return topic.topic_;
   }
 };
@@ -168,7 +168,7 @@ inline int count_mapped_records() {
   return count;
 }
 
-inline detail::SharedTopic& TestTopic::shared() const { return TopicTesting::shared(topic_); }
+inline detail::MappedTopic& TestTopic::shared() const { return TopicTesting::shared(topic_); }
 
 // What a subscriber delivered: "offset text" for a record, "first+count reason" for a gap.
 using Log = std::vector<std::string>;

@@ -37,16 +37,16 @@ double time_publishing(leat::Topic& topic, std::size_t records, Publish&& publis
   return ns_each(records, [&] { publish(publisher); });
 }
 
-// Reads the last records of the topic; `look` returns the last byte of each.
-template <class Look>
-double read_all(leat::Topic& topic, std::size_t records, Look&& look) {
+// Reads the last records of the topic; `visit` returns the last byte of each.
+template <class Visit>
+double read_all(leat::Topic& topic, std::size_t records, Visit&& visit) {
   leat::Subscriber subscriber =
       value_of(topic.subscriber({.from = leat::From::last(records)}), "make a subscriber");
   return ns_each(records, [&] {
     std::uint64_t sum = 0;
     for (std::size_t left = records; left != 0;) {
       left -= value_of(
-          subscriber.poll(kBatch, [&](const leat::Record& record) { sum += look(record); }),
+          subscriber.poll(kBatch, [&](const leat::Record& record) { sum += visit(record); }),
           "poll");
     }
     seen = sum;

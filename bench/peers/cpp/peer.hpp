@@ -125,7 +125,7 @@ inline Options parse_options(int argc, char** argv) {
 }
 
 // After a spinning role has found nothing: the same for all, also in the other languages.
-inline void pause_between_looks(const Options& options) noexcept {
+inline void pause_between_polls(const Options& options) noexcept {
   if (options.spin) relax();
 }
 
@@ -182,7 +182,7 @@ void be_writer(const Options& options) {
 // A spinning reader that has found nothing makes this many pauses, which take 25 us on our machine. One
 // that polls again at once takes each cache line from the writer while it is being written, which can
 // slow both down by a factor of 1.3 (Boost) to 3 (Disruptor).
-inline constexpr int kLookAwayPauses = 1000;
+inline constexpr int kBackOffPauses = 1000;
 
 template <class Rival>
 void be_reader(const Options& options) {
@@ -199,7 +199,7 @@ void be_reader(const Options& options) {
         expect(record.size() == payload.size() && payload.check(record.data(), next), next);
         ++next;
       });
-      for (int i = 0; options.spin && polled == 0 && i < kLookAwayPauses; ++i) relax();
+      for (int i = 0; options.spin && polled == 0 && i < kBackOffPauses; ++i) relax();
     }
   };
   read(options.warm_up);
@@ -245,7 +245,7 @@ void be_caller(const Options& options) {
     const auto check = [&](std::span<const std::byte> record) {
       expect(record.size() == payload.size() && payload.check(record.data(), sequence), sequence);
     };
-    while (receiver.poll(check) == 0) pause_between_looks(options);
+    while (receiver.poll(check) == 0) pause_between_polls(options);
     ++sequence;
   };
   for (std::uint64_t i = 0; i < options.warm_up; ++i) call();
@@ -273,7 +273,7 @@ void be_answerer(const Options& options) {
         sender.send(record);
         sender.flush();
       });
-      if (polled == 0) pause_between_looks(options);
+      if (polled == 0) pause_between_polls(options);
       count -= polled;
     }
   };
@@ -422,7 +422,7 @@ void be_watcher(const Options& options) {
       if (survivors.size() > kRemembered) survivors.pop_front();
       killed_ns = word_at(record, 2);
     });
-    if (polled == 0) pause_between_looks(options);
+    if (polled == 0) pause_between_polls(options);
     if (!is_warm && has_seen[0] && has_seen[1]) {
       is_warm = true;
       say("warm");

@@ -18,7 +18,7 @@ func init() { // It refers to itself.
 		"poll": poll, "take": take, "view": view, "wait": wait, "wait_any": waitAny, "offset": offset,
 		"group": group, "find_group": findGroup, "delete_group": deleteGroup, "group_info": groupInfo, "seek": seek,
 		"position": position, "join": join, "receive": receive, "acknowledge": acknowledge,
-		"acknowledge_up_to": acknowledgeUpTo, "acknowledge_all": acknowledgeAll, "give_back": giveBack,
+		"acknowledge_up_to": acknowledgeUpTo, "acknowledge_all": acknowledgeAll, "requeue": requeue,
 		"in_flight": inFlight, "stop": stop, "resume": resume, "close": closeHandle, "fork": fork,
 		"error_names": errorNames,
 	}
@@ -279,7 +279,7 @@ func deleteGroup(c *command) (string, error) {
 
 func groupInfo(c *command) (string, error) {
 	info, err := get[*leat.Group](c, 1).Info()
-	return fmt.Sprintf(" returned=%d claiming=%s", info.Returned, leat.NameOf(info.Claiming)), err
+	return fmt.Sprintf(" returned=%d taking=%s", info.Returned, leat.NameOf(info.Taking)), err
 }
 
 func seek(c *command) (string, error) {
@@ -334,9 +334,9 @@ func acknowledgeAll(c *command) (string, error) {
 	return countResult(get[*member](c, 1).AcknowledgeAll())
 }
 
-func giveBack(c *command) (string, error) {
+func requeue(c *command) (string, error) {
 	m := get[*member](c, 1)
-	return "", m.GiveBack(m.delivery(c, 2), c.milliseconds("delay"))
+	return "", m.Requeue(m.delivery(c, 2), c.milliseconds("delay"))
 }
 
 func inFlight(c *command) (string, error) { return countResult(get[*member](c, 1).InFlight()) }

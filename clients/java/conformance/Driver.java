@@ -221,7 +221,7 @@ public final class Driver {
 
   private String groupInfo(Words words) {
     GroupInfo info = get(Group.class, words.word(1)).info();
-    return " returned=" + info.returned() + " claiming=" + info.claiming().text();
+    return " returned=" + info.returned() + " taking=" + info.taking().text();
   }
 
   private String seek(Words words) {
@@ -309,8 +309,8 @@ public final class Driver {
       case "acknowledge_up_to" ->
           " count=" + get(Member.class, first).acknowledgeUpTo(delivery(words, 2));
       case "acknowledge_all" -> " count=" + get(Member.class, first).acknowledgeAll();
-      case "give_back" ->
-          done(() -> get(Member.class, first).giveBack(delivery(words, 2), words.millis("delay")));
+      case "requeue" ->
+          done(() -> get(Member.class, first).requeue(delivery(words, 2), words.millis("delay")));
       case "in_flight" -> " count=" + get(Member.class, first).inFlight();
       case "stop" -> done(() -> get(Handle.class, first).stop());
       case "resume" -> done(() -> get(Handle.class, first).resume());

@@ -67,7 +67,7 @@ static jlong *put_info(jlong *to, const leat_group_info *info) {
   const jlong fields[] = {info->mode, info->by_key, info->max_deliveries, info->lease_ns,
                           info->on_expired, info->in_flight_limit, (jlong)info->lag,
                           (jlong)info->in_flight, (jlong)info->redelivered, (jlong)info->returned,
-                          (jlong)info->returned_limit, (jlong)info->dead_letters, info->claiming,
+                          (jlong)info->returned_limit, (jlong)info->dead_letters, info->taking,
                           info->member_count, info->partition_count};
   memcpy(to, fields, sizeof(fields));
   return to + sizeof(fields) / sizeof(fields[0]);
@@ -155,19 +155,19 @@ NATIVE(jlong, join)(JNIEnv *env, jclass type, jlong group, jlongArray given, jby
 }
 
 // All that names a delivery.
-static leat_delivery delivery_of(jlong at, jlong state, jlong position, jlong hold) {
+static leat_delivery delivery_of(jlong at, jlong state, jlong position, jlong entry) {
   leat_delivery delivery = {0};
   delivery.record.partition = (uint16_t)((uint64_t)at & 0xffff);
   delivery.record.flags = (uint16_t)((uint64_t)at >> 16);
   delivery.state = (uint64_t)state;
   delivery.position = (uint64_t)position;
-  delivery.hold = (uint64_t)hold;
+  delivery.entry = (uint64_t)entry;
   return delivery;
 }
 
 NATIVE(jlong, acknowledge)
-(JNIEnv *env, jclass type, jlong pointer, jlong at, jlong state, jlong position, jlong hold) {
-  const leat_delivery delivery = delivery_of(at, state, position, hold);
+(JNIEnv *env, jclass type, jlong pointer, jlong at, jlong state, jlong position, jlong entry) {
+  const leat_delivery delivery = delivery_of(at, state, position, entry);
   (void)env, (void)type;
   return result(leat_member_acknowledge(member_of(pointer), &delivery), 0, 1);
 }
@@ -189,8 +189,8 @@ NATIVE(jlong, acknowledgeSome)(JNIEnv *env, jclass type, jlong pointer, jlongArr
   return result(code, 0, acknowledged);
 }
 NATIVE(jlong, acknowledgeUpTo)
-(JNIEnv *env, jclass type, jlong pointer, jlong at, jlong state, jlong position, jlong hold) {
-  const leat_delivery delivery = delivery_of(at, state, position, hold);
+(JNIEnv *env, jclass type, jlong pointer, jlong at, jlong state, jlong position, jlong entry) {
+  const leat_delivery delivery = delivery_of(at, state, position, entry);
   uint64_t acknowledged = 0;
   (void)env, (void)type;
   const int32_t code = leat_member_acknowledge_up_to(member_of(pointer), &delivery, &acknowledged);
@@ -202,12 +202,12 @@ NATIVE(jlong, acknowledgeAll)(JNIEnv *env, jclass type, jlong pointer) {
   const int32_t code = leat_member_acknowledge_all(member_of(pointer), &acknowledged);
   return result(code, 0, acknowledged);
 }
-NATIVE(jlong, giveBack)
-(JNIEnv *env, jclass type, jlong pointer, jlong at, jlong state, jlong position, jlong hold,
+NATIVE(jlong, requeue)
+(JNIEnv *env, jclass type, jlong pointer, jlong at, jlong state, jlong position, jlong entry,
  jlong delay_ns) {
-  const leat_delivery delivery = delivery_of(at, state, position, hold);
+  const leat_delivery delivery = delivery_of(at, state, position, entry);
   (void)env, (void)type;
-  return result(leat_member_give_back(member_of(pointer), &delivery, delay_ns), 0, 0);
+  return result(leat_member_requeue(member_of(pointer), &delivery, delay_ns), 0, 0);
 }
 NATIVE(jlong, inFlight)(JNIEnv *env, jclass type, jlong pointer) {
   uint64_t count = 0;

@@ -145,7 +145,7 @@ static jlong *put_info(jlong *to, const leat_topic_info *info) {
       info->policy, (jlong)info->capacity_bytes, (jlong)info->max_capacity_bytes,
       (jlong)info->segment_bytes, (jlong)info->max_record_bytes, info->retain_all,
       info->single_writer, info->timestamps, info->delete_when_unused, info->revoke_after_ns,
-      info->evict_after_ns, info->durable, info->state, info->state_detail, info->keeper_pid,
+      info->evict_after_ns, info->durable, info->state, info->state_detail, info->archiver_pid,
       info->sync_interval_ns, info->created_ms, (jlong)info->file_bytes,
       (jlong)info->retention_bytes, info->retention_ms, (jlong)info->disk_bytes,
       (jlong)info->cut_bytes, (jlong)info->cut_records, (jlong)info->damaged,

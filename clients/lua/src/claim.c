@@ -60,7 +60,7 @@ static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
 static int32_t check(lua_State *L, const Claim *claim) {
   if (is_open(claim)) return claim->publisher->pid == this_process ? LEAT_OK : LEAT_ERR_FORKED;
   if (claim->publisher != NULL && claim->publisher->pointer == NULL) luaL_error(L, "the publisher is closed");
-  return LEAT_ERR_NOT_HELD;
+  return LEAT_ERR_NOT_IN_FLIGHT;
 }
 
 // Raised, not returned: a function that did not look would commit less than it meant.

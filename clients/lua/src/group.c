@@ -142,7 +142,7 @@ static int info(lua_State *L) {
   lua_createtable(L, 0, 16);
   set_text(L, "mode", modes[info->mode & 1]);
   set_text(L, "on_expired", expired[info->on_expired < 3 ? info->on_expired : 0]);
-  set_text(L, "claiming", leat_error_name(info->claiming));
+  set_text(L, "taking", leat_error_name(info->taking));
   lua_pushboolean(L, (int)info->by_key);
   lua_setfield(L, -2, "by_key");
   lua_pushnumber(L, (lua_Number)info->lease_ns / 1e9);

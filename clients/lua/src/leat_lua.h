@@ -180,7 +180,7 @@ typedef struct Entries {
   const leat_delivery *deliveries;
   uint32_t count;
   uint32_t capacity;
-  int is_one;         // Not a list of them.
+  int is_single;      // Not a list of them.
   int only_values;    // Strings, or gaps.
   Handle *viewed;     // Of a view: the subscriber.
   uint64_t owner;     // The member's number.

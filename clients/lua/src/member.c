@@ -56,9 +56,9 @@ static int32_t try_receive(void *context, int64_t timeout_ns, int32_t *detail) {
   return leat_member_receive(it->member, it->deliveries, it->capacity, &it->count, timeout_ns, detail);
 }
 
-static int receive_some(lua_State *L, Receiving *it, int64_t timeout_ns, int is_one) {
+static int receive_some(lua_State *L, Receiving *it, int64_t timeout_ns, int is_single) {
   Handle *self = self_of(L);
-  Entries entries = {.is_one = is_one, .owner = self->number};
+  Entries entries = {.is_single = is_single, .owner = self->number};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   int pushed = 0;
@@ -94,7 +94,7 @@ static int receive_batch(lua_State *L) {
 static int acknowledge_one(lua_State *L, Handle *self) {
   int is_gap = 0;
   const leat_delivery *delivery = delivery_at(L, 2, self->number, &is_gap);
-  int32_t code = LEAT_ERR_NOT_HELD;
+  int32_t code = LEAT_ERR_NOT_IN_FLIGHT;
   HANDLE_ENTER(L, self);
   if (delivery != NULL) code = leat_member_acknowledge(self->pointer, delivery);
   (void)handle_leave(self);
@@ -123,7 +123,7 @@ static int acknowledge_some(lua_State *L, Handle *self, size_t count) {
   HANDLE_ENTER(L, self);
   code = leat_member_acknowledge_some(self->pointer, all, known, &done);
   (void)handle_leave(self);
-  if (code == LEAT_OK && known == 0 && others != 0) code = LEAT_ERR_NOT_HELD;
+  if (code == LEAT_OK && known == 0 && others != 0) code = LEAT_ERR_NOT_IN_FLIGHT;
   return number_or(L, code, 0, done);
 }
 
@@ -148,7 +148,7 @@ static int acknowledge_up_to(lua_State *L) {
   int is_gap = 0;
   const leat_delivery *delivery = delivery_at(L, 2, self->number, &is_gap);
   uint64_t count = 0;
-  int32_t code = LEAT_ERR_NOT_HELD;
+  int32_t code = LEAT_ERR_NOT_IN_FLIGHT;
   HANDLE_ENTER(L, self);
   if (delivery != NULL) code = leat_member_acknowledge_up_to(self->pointer, delivery, &count);
   (void)handle_leave(self);
@@ -165,15 +165,15 @@ static int acknowledge_all(lua_State *L) {
   return number_or(L, code, 0, count);
 }
 
-// give_back(delivery [, delay])
-static int give_back(lua_State *L) {
+// requeue(delivery [, delay])
+static int requeue(lua_State *L) {
   Handle *self = self_of(L);
   const int64_t delay_ns = lua_isnoneornil(L, 3) ? 0 : parse_seconds(L, 3);
   int is_gap = 0;
   const leat_delivery *delivery = delivery_at(L, 2, self->number, &is_gap);
-  int32_t code = LEAT_ERR_NOT_HELD;
+  int32_t code = LEAT_ERR_NOT_IN_FLIGHT;
   HANDLE_ENTER(L, self);
-  if (delivery != NULL) code = leat_member_give_back(self->pointer, delivery, delay_ns);
+  if (delivery != NULL) code = leat_member_requeue(self->pointer, delivery, delay_ns);
   (void)handle_leave(self);
   return nothing_or(L, code, 0);
 }
@@ -221,7 +221,7 @@ void add_members(lua_State *L) {
   static const luaL_Reg methods[] = {
       {"receive", receive},         {"receive_batch", receive_batch},
       {"acknowledge", acknowledge}, {"acknowledge_up_to", acknowledge_up_to},
-      {"acknowledge_all", acknowledge_all}, {"give_back", give_back},
+      {"acknowledge_all", acknowledge_all}, {"requeue", requeue},
       {"wait", wait_one},           {"wait_fd", wait_fd},
       {"in_flight", in_flight},     {NULL, NULL}};
   add_class(L, &member_kind, methods);

@@ -134,7 +134,7 @@ static int push_all(lua_State *L) {
   const int names = push_names(L);
   uint64_t distance = 0;
   uint32_t i = 0;
-  if (entries->is_one) {
+  if (entries->is_single) {
     push_one(L, entries, 0, names);
     return 1;
   }

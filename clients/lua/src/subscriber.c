@@ -103,17 +103,17 @@ static int read_with(lua_State *L, uint32_t limit, int64_t timeout_ns, Attempt a
 }
 
 static int poll(lua_State *L) {
-  Entries entries = {.is_one = 0};
+  Entries entries = {.is_single = 0};
   return read_with(L, parse_limit(L, 2), 0, try_poll, &entries);
 }
 
 static int receive(lua_State *L) {
-  Entries entries = {.is_one = 1};
+  Entries entries = {.is_single = 1};
   return read_with(L, 1, parse_timeout(L, 2), try_receive, &entries);
 }
 
 static int receive_batch(lua_State *L) {
-  Entries entries = {.is_one = 0};
+  Entries entries = {.is_single = 0};
   return read_with(L, parse_limit(L, 2), parse_timeout(L, 3), try_receive, &entries);
 }
 

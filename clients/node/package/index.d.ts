@@ -33,7 +33,7 @@ export type ErrorCode =
   | 'unsupported'
   | 'in_flight_full'
   | 'redelivery_full'
-  | 'not_held'
+  | 'not_in_flight'
   | 'lease_lost'
   | 'closed'
   | 'buffer_too_small'
@@ -259,7 +259,7 @@ export interface GroupInfo {
   readonly returned: number;
   readonly returnedLimit: number;
   readonly deadLetters: number;
-  readonly claiming: ErrorCode | 'ok';
+  readonly taking: ErrorCode | 'ok';
   readonly members: ReadonlyArray<{ readonly name: string; readonly pid: number; readonly inFlight: number }>;
   readonly offsets: readonly number[];
 }
@@ -282,7 +282,7 @@ export class Member extends Reader<Delivery | Gap> {
   /** It, and all that this member received before. */
   acknowledgeUpTo(delivery: Delivery): number;
   acknowledgeAll(): number;
-  giveBack(delivery: Delivery, options?: { readonly delay?: number }): void;
+  requeue(delivery: Delivery, options?: { readonly delay?: number }): void;
   /** How many records it holds, or has claimed for its next calls. */
   readonly inFlight: number;
 }

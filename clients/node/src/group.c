@@ -137,7 +137,7 @@ static napi_value info_object(napi_env env, const leat_group_info *info) {
   set_number(env, object, "returned", (double)info->returned);
   set_number(env, object, "returnedLimit", (double)info->returned_limit);
   set_number(env, object, "deadLetters", (double)info->dead_letters);
-  set_text(env, object, "claiming", leat_error_name(info->claiming));
+  set_text(env, object, "taking", leat_error_name(info->taking));
   return object;
 }
 

@@ -132,8 +132,8 @@ static napi_value acknowledge_all(napi_env env, napi_callback_info info) {
   return number_or(env, code, done, 0);
 }
 
-// giveBack(member, tokens, index, nanoseconds)
-static napi_value give_back(napi_env env, napi_callback_info info) {
+// requeue(member, tokens, index, nanoseconds)
+static napi_value requeue(napi_env env, napi_callback_info info) {
   leat_delivery delivery;
   Call call;
   call_begin(env, info, &call);
@@ -142,7 +142,7 @@ static napi_value give_back(napi_env env, napi_callback_info info) {
   if (!delivery_of(env, call.args[1], call.args[2], &delivery))
     return failure(env, LEAT_ERR_INVALID_ARGUMENT, 0);
   const int32_t code =
-      leat_member_give_back(handle->pointer, &delivery, (int64_t)double_of(env, call.args[3], 0));
+      leat_member_requeue(handle->pointer, &delivery, (int64_t)double_of(env, call.args[3], 0));
   return done_or(env, code, 0);
 }
 
@@ -164,7 +164,7 @@ const Method member_methods[] = {
     {"acknowledgeSome", acknowledge_some},
     {"acknowledgeUpTo", acknowledge_up_to},
     {"acknowledgeAll", acknowledge_all},
-    {"giveBack", give_back},
+    {"requeue", requeue},
     {"inFlight", in_flight},
     {NULL, NULL},
 };

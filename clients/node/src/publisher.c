@@ -209,7 +209,7 @@ static napi_value commit(napi_env env, napi_callback_info info) {
   if (handle == NULL) return closed(env);
   if (handle->claim.data == NULL ||
       (double)handle->claim.offset != double_of(env, call.args[1], -1))
-    return failure(env, LEAT_ERR_NOT_HELD, 0);
+    return failure(env, LEAT_ERR_NOT_IN_FLIGHT, 0);
   const uint64_t size = (uint64_t)double_of(env, call.args[3], 0);
   if (size > handle->claim.size || !bytes_of(env, call.args[2], &bytes) || size > bytes.size)
     return failure(env, LEAT_ERR_INVALID_ARGUMENT, 0);
@@ -228,7 +228,7 @@ static napi_value abort_claim(napi_env env, napi_callback_info info) {
   if (handle == NULL) return closed(env);
   if (handle->claim.data == NULL ||
       (double)handle->claim.offset != double_of(env, call.args[1], -1))
-    return failure(env, LEAT_ERR_NOT_HELD, 0);
+    return failure(env, LEAT_ERR_NOT_IN_FLIGHT, 0);
   const int32_t code = leat_publisher_abort(handle->pointer, &handle->claim, &detail);
   handle->claim.data = NULL;
   return done_or(env, code, detail);

@@ -20,7 +20,7 @@ test('members acknowledge one, several, up to one and all', async () => {
   assert.ok(first instanceof leat.Delivery);
   assert.strictEqual(first.deliveries, 1);
   assert.strictEqual(member.acknowledge(first), 1);
-  assert.throws(() => member.acknowledge(first), code('not_held'));
+  assert.throws(() => member.acknowledge(first), code('not_in_flight'));
   const some = await member.receiveBatch({ limit: 4 });
   assert.deepStrictEqual(texts(some), ['1', '2', '3', '4']);
   assert.strictEqual(member.inFlight, 4);
@@ -30,10 +30,10 @@ test('members acknowledge one, several, up to one and all', async () => {
   await member.receiveBatch({ limit: 5 });
   assert.strictEqual(member.acknowledgeAll(), 5);
   const back = await member.receive();
-  member.giveBack(back);
+  member.requeue(back);
   const again = await member.receive();
   assert.deepStrictEqual([again.offset, again.deliveries], [back.offset, 2]);
-  member.giveBack(again, { delay: 300 });
+  member.requeue(again, { delay: 300 });
   const next = await member.receive();
   assert.strictEqual(next.offset, 11);
   assert.ok(await ticksDuring(member.receive()) >= 2);  // After its delay.
@@ -55,15 +55,15 @@ test('a member acknowledges only what it holds itself', async () => {
   const other = await group.join();
   publisher.publishBatch(['a', 'b']);
   const mine = await member.receive();
-  assert.throws(() => other.acknowledge(mine), code('not_held'));
-  assert.throws(() => other.acknowledge([mine]), code('not_held'));
-  assert.throws(() => other.acknowledgeUpTo(mine), code('not_held'));
-  assert.throws(() => other.giveBack(mine), code('not_held'));
+  assert.throws(() => other.acknowledge(mine), code('not_in_flight'));
+  assert.throws(() => other.acknowledge([mine]), code('not_in_flight'));
+  assert.throws(() => other.acknowledgeUpTo(mine), code('not_in_flight'));
+  assert.throws(() => other.requeue(mine), code('not_in_flight'));
   assert.throws(() => member.acknowledge('x'), TypeError);
   assert.throws(() => member.acknowledge(undefined), TypeError);
   assert.throws(() => member.acknowledge(['x']), TypeError);
   assert.throws(() => member.acknowledge({ ...mine }), TypeError);
-  assert.throws(() => member.giveBack(mine, { delay: -1 }), TypeError);
+  assert.throws(() => member.requeue(mine, { delay: -1 }), TypeError);
   assert.throws(() => new mine.constructor(null, Buffer.alloc(1)), TypeError);
   member.close();
   assert.throws(() => member.acknowledge(mine), code('invalid_argument'));

@@ -198,7 +198,7 @@ test('handles and deliveries do not get to another thread', async () => {
         () => Subscriber.prototype.poll.call(given.subscriber), () => Group.prototype.info.call(given.group),
         () => Member.prototype.acknowledgeAll.call(given.member), () => Claim.prototype.commit.call(given.claim),
         () => Publisher.prototype.close.call(given.publisher), () => own.acknowledge(given.delivery),
-        () => own.acknowledge([given.delivery]), () => own.giveBack(given.delivery),
+        () => own.acknowledge([given.delivery]), () => own.requeue(given.delivery),
       ]) assert.throws(call, TypeError);
       parentPort.postMessage('refused');
       process.exit();

@@ -127,8 +127,8 @@ test('claims are committed, and aborted by an exception', async () => {
   claim.data.write('last');
   assert.throws(() => claim.commit(5), code('invalid_argument'));
   assert.strictEqual(claim.commit(), 7);
-  assert.throws(() => claim.commit(), code('not_held'));
-  assert.throws(() => claim.abort(), code('not_held'));
+  assert.throws(() => claim.commit(), code('not_in_flight'));
+  assert.throws(() => claim.abort(), code('not_in_flight'));
   publisher.claim(1).abort();
   assert.deepStrictEqual(texts(subscriber.poll()),
     ['abc', 'at 1', 'aborted', 'aborted', 'aborted', 'aborted', '\0\0\0', 'last', 'aborted']);

@@ -48,27 +48,27 @@ def test_receive_and_acknowledge(group):
     assert [one.value for one in batch] == [b"1", b"2", b"3", b"4"]
     assert member.in_flight() >= 5
     assert member.acknowledge(first) == 1
-    with pytest.raises(leat.NotHeld):
+    with pytest.raises(leat.NotInFlight):
         member.acknowledge(first)
     assert member.acknowledge(iter([first, batch[1]])) == 1
     assert member.acknowledge([]) == 0
-    with pytest.raises(leat.NotHeld):
+    with pytest.raises(leat.NotInFlight):
         member.acknowledge([first, batch[1]])
     assert member.acknowledge_up_to(batch[2]) == 2
     assert member.acknowledge_all() == 1
     info = group.info()
     assert info["members"][0]["name"] == "me"
-    assert (info["lag"], info["max_deliveries"], info["claiming"]) == (5, 3, "ok")
+    assert (info["lag"], info["max_deliveries"], info["taking"]) == (5, 3, "ok")
     assert group.dead_letter_topic
 
 
-def test_give_back(group):
+def test_requeue(group):
     member = group.join()
     one = member.receive(1)
-    member.give_back(one)
+    member.requeue(one)
     assert (again := member.receive(1)).offset == one.offset
     assert again.deliveries == 2
-    member.give_back(again, delay=0.2)
+    member.requeue(again, delay=0.2)
     begin = time.monotonic()
     others = member.receive_batch(100, timeout=1)
     assert one.offset not in [other.offset for other in others]
@@ -76,23 +76,23 @@ def test_give_back(group):
     assert time.monotonic() - begin >= 0.1
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError):
-            member.give_back(others[0], wrong)
+            member.requeue(others[0], wrong)
 
 
 def test_deliveries_of_others(group):
     one, two = group.join(), group.join()
     delivery = one.receive(1)
-    for call in (two.acknowledge, two.acknowledge_up_to, two.give_back, lambda it: two.acknowledge([it])):
-        with pytest.raises(leat.NotHeld):
+    for call in (two.acknowledge, two.acknowledge_up_to, two.requeue, lambda it: two.acknowledge([it])):
+        with pytest.raises(leat.NotInFlight):
             call(delivery)
     one.close()
-    with pytest.raises(leat.NotHeld):
+    with pytest.raises(leat.NotInFlight):
         two.acknowledge(delivery)
     assert two.receive(1).offset == delivery.offset
     for wrong in (None, 5, b"x", [None], [b"x"]):
         with pytest.raises(TypeError):
             two.acknowledge(wrong)
-    for call in (two.acknowledge_up_to, two.give_back):
+    for call in (two.acknowledge_up_to, two.requeue):
         with pytest.raises(TypeError):
             call([delivery])
 

@@ -82,7 +82,7 @@ def test_use_after_close(topic):
     for call in (member.receive, member.receive_batch, member.wait, member.fileno, member.in_flight, member.stop,
                  lambda: member.acknowledge(delivery), lambda: member.acknowledge([delivery]),
                  lambda: member.acknowledge_up_to(delivery), member.acknowledge_all,
-                 lambda: member.give_back(delivery), lambda: next(member)):
+                 lambda: member.requeue(delivery), lambda: next(member)):
         with pytest.raises(ValueError, match="the member is closed"):
             call()
     for one in (topic, publisher, subscriber, group, member):

@@ -49,9 +49,9 @@ class Shared:
     def receive(self, chance):
         self.deliveries = self.member.receive_batch(chance.randrange(1, 100), chance.choice([0, 0.002]))
 
-    def give_back(self, chance):
+    def requeue(self, chance):
         for one in self.deliveries[:1]:
-            self.member.give_back(one, chance.choice([0, 0.01]))
+            self.member.requeue(one, chance.choice([0, 0.01]))
 
     def close_some(self, chance):
         if chance.random() < 0.1:
@@ -81,7 +81,7 @@ CALLS = [
     lambda it, chance: it.member.acknowledge_all(),
     lambda it, chance: (it.topic.info(), it.group.info()),
     Shared.claim_some, Shared.claim_within, Shared.view_some, Shared.keep, Shared.keep, Shared.receive,
-    Shared.give_back, Shared.close_some, Shared.renew_some, Shared.collect]
+    Shared.requeue, Shared.close_some, Shared.renew_some, Shared.collect]
 
 
 def test_anything_by_anybody():

@@ -40,9 +40,9 @@ def test_a_claim_is_committed_in_part(publisher, subscriber):
         assert claim.commit(3) == 0
     assert subscriber.receive(0).value == b"abc"
     for call in (claim.commit, claim.abort):
-        with pytest.raises(leat.NotHeld):
+        with pytest.raises(leat.NotInFlight):
             call()
-    with pytest.raises(leat.NotHeld):
+    with pytest.raises(leat.NotInFlight):
         with claim:
             pass
     with pytest.raises(ValueError):
@@ -98,7 +98,7 @@ def test_a_claim_whose_memory_is_in_use_does_not_end(publisher, subscriber):
     with pytest.raises(BufferError):
         with claim:
             pass
-    with pytest.raises(leat.NotHeld):
+    with pytest.raises(leat.NotInFlight):
         claim.commit()
     with pytest.raises(BufferError):
         memoryview(claim)
@@ -131,12 +131,12 @@ def test_closing_with_an_open_claim(topic, subscriber):
     publisher.close()
     assert subscriber.receive(5).reason == "aborted"
     for call in (claim.commit, claim.abort):
-        with pytest.raises((ValueError, leat.NotHeld)):
+        with pytest.raises((ValueError, leat.NotInFlight)):
             call()
     other = topic.publisher()
     claim = other.claim(8)
     other.close()
-    with pytest.raises(leat.NotHeld):
+    with pytest.raises(leat.NotInFlight):
         claim.commit()
 
 

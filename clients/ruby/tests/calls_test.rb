@@ -175,7 +175,7 @@ class CallsTest < Tests
     first = member.receive(timeout: 5)
     equal([["a", 1], "Leat::Delivery"], [[first.value, first.deliveries], first.class.name])
     equal(1, member.acknowledge(first))
-    raises(Leat::NotHeld) { member.acknowledge(first) }
+    raises(Leat::NotInFlight) { member.acknowledge(first) }
     rest = member.receive_batch(5, timeout: 5)
     equal(5, member.in_flight)
     info = group.info
@@ -183,7 +183,7 @@ class CallsTest < Tests
                                     info["offsets"]])
     equal(2, member.acknowledge_up_to(rest[1]))
     equal(1, member.acknowledge(rest[1..2]))
-    member.give_back(rest[3], delay: 0)
+    member.requeue(rest[3], delay: 0)
     equal(["e", 2], member.receive(timeout: 5).then { |again| [again.value, again.deliveries] })
     equal(2, member.acknowledge_all)
     raises(Leat::Timeout) { member.receive(timeout: 0) }
@@ -194,15 +194,15 @@ class CallsTest < Tests
     raises(Leat::Closed) { member.receive(timeout: 1) }
   end
 
-  def test_another_members_delivery_is_not_held
+  def test_another_members_delivery_is_not_in_flight
     topic.publisher.publish_batch(%w[a b])
     group = topic.group("workers", from: :beginning)
     group = topic.group("workers").tap { |same| same.seek(:beginning) }
     one = group.join
     other = group.join
     delivery = one.receive(timeout: 5)
-    raises(Leat::NotHeld) { other.acknowledge(delivery) }
-    raises(Leat::NotHeld) { other.acknowledge([delivery]) }
+    raises(Leat::NotInFlight) { other.acknowledge(delivery) }
+    raises(Leat::NotInFlight) { other.acknowledge([delivery]) }
     equal(1, one.acknowledge([delivery]))
   end
 

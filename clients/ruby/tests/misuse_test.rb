@@ -37,7 +37,7 @@ class MisuseTest < Tests
     raises(Leat::ClosedError) { Leat.wait_any([subscriber]) }
     member.close
     [-> { member.receive }, -> { member.acknowledge(delivery) }, -> { member.acknowledge_all },
-     -> { member.give_back(delivery) }, -> { member.acknowledge([delivery]) }, -> { member.in_flight }].each do |call|
+     -> { member.requeue(delivery) }, -> { member.acknowledge([delivery]) }, -> { member.in_flight }].each do |call|
       raises(Leat::ClosedError, "the member is closed", &call)
     end
   end
@@ -52,7 +52,7 @@ class MisuseTest < Tests
              -> { publisher.publish_batch([1]) }, -> { publisher.publish_batch({ value: "x" }) },
              -> { publisher.publish_batch([{ value: 1 }]) }, -> { publisher.publish("x", timeout: "1") },
              -> { subscriber.poll("x") }, -> { subscriber.receive(timeout: Object.new) }, -> { Leat.wait_any([1]) },
-             -> { member.acknowledge(1) }, -> { member.acknowledge([1]) }, -> { member.give_back("x") },
+             -> { member.acknowledge(1) }, -> { member.acknowledge([1]) }, -> { member.requeue("x") },
              -> { Leat::Topic.create(1) }, -> { Leat::Topic.create("x", policy: 1) }, -> { publisher.claim("x") },
              -> { publisher.claim(3) { |claim| claim << 1 } }, -> { topic.subscriber(from: 1) }]
     types.each { |call| raises(TypeError, &call) }
@@ -156,9 +156,9 @@ class MisuseTest < Tests
     raises(Leat::InvalidArgument) { claim.commit(6) }
     claim << "12345"
     equal(0, claim.commit)
-    [-> { claim.commit }, -> { claim.abort }, -> { claim << "x" }].each { |call| raises(Leat::NotHeld, &call) }
+    [-> { claim.commit }, -> { claim.abort }, -> { claim << "x" }].each { |call| raises(Leat::NotInFlight, &call) }
     other = publisher.claim(5)
-    raises(Leat::NotHeld) { claim << "x" }
+    raises(Leat::NotInFlight) { claim << "x" }
     other.abort
     raises(Leat::TooLarge) { publisher.claim(1 << 40) }
     equal(2, publisher.claim(5) { |third| third.commit && publisher.close })

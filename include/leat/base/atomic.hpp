@@ -44,25 +44,25 @@ namespace leat::inline v0::detail {
 // `A, then B -> C`: C, if it sees B, also sees A. `A, then B <-> C, then D`: of two sides running
 // at the same time, at least one sees the other's first step.
 enum class Edge : std::uint8_t {
-  record_ready,  // header and payload, then the commit word -> readers that find the tag
-  claim,         // the announcement and all earlier claims, then the claim word -> its readers
-  intent,        // a slot's claim facts, then its phase -> repairers, publishers reusing room
-  withdraw,      // claim marked, then `withdrawn` read <-> `withdrawn` set, then the mark read
-  segment_map,   // a segment's base, then its map word -> threads that enter the segment
-  segment_open,  // the segment's setup, then claim and current -> publishers that claim in it
-  retire,        // cursor or pin, then oldest_segment read <-> the latter moved, then cursors
-  overwrite,     // oldest_segment moved, then bytes overwritten -> a lossy reader's check
-  slot,          // a slot's fields, then its state -> scans of the participants
-  sleeping,      // sleeping bit set, then a last check <-> new data or room, then the bit read
-  cursor,        // reads of a segment, then the cursor leaves it -> reuse of the segment
-  exclusive,     // exclusive word set, then slots read <-> slot taken, then the word read
-  group,         // group file, then its number -> publishers; `closed` <-> a seat or a hold
-  group_cursor,  // holds, then the cursor passes their records -> publishers, other members
-  hold,          // a hold's facts, then its state; reads of a record, then its hold freed
-  hold_place,    // reads of a record, then its hold gets another record -> publishers
-  key_slot,      // a hold, then its key's slot -> members that then scan that slot's holds
-  keeper,  // frames on disk, then `written`; facts, then the office -> readers, publishers, keepers
-  sync,    // a wish for a sync, then the bell -> the keeper; `durable`, then a wake-up -> who waits
+  record_ready,     // header and payload, then the commit word -> readers that find the tag
+  claim,            // the announcement and all earlier claims, then the claim word -> its readers
+  intent,           // a slot's claim facts, then its phase -> repairers, publishers reusing room
+  withdraw,         // claim marked, then `withdrawn` read <-> `withdrawn` set, then the mark read
+  segment_map,      // a segment's base, then its map word -> threads that enter the segment
+  segment_open,     // the segment's setup, then claim and current -> publishers that claim in it
+  retire,           // cursor or pin, then oldest_segment read <-> the latter moved, then cursors
+  overwrite,        // oldest_segment moved, then bytes overwritten -> a lossy reader's check
+  slot,             // a slot's fields, then its state -> scans of the participants
+  sleeping,         // sleeping bit set, then a last check <-> new data or room, then the bit read
+  cursor,           // reads of a segment, then the cursor leaves it -> reuse of the segment
+  exclusive,        // exclusive word set, then slots read <-> slot taken, then the word read
+  group,            // group file, then its number -> publishers; `closed` <-> a seat or a hold
+  group_cursor,     // holds, then the cursor passes their records -> publishers, other members
+  in_flight,        // a hold's facts, then its state; reads of a record, then its hold freed
+  in_flight_place,  // reads of a record, then its hold gets another record -> publishers
+  key_slot,         // a hold, then its key's slot -> members that then scan that slot's holds
+  archiver,  // frames on disk, then `written`; facts, then the office -> readers, publishers, keepers
+  sync,  // a wish for a sync, then the bell -> the keeper; `durable`, then a wake-up -> who waits
   segment_memory,  // segment marked kNoMemory, then choices read <-> a choice, then the mark read
   topic_state,     // deletion number, then slots and locks read <-> slot or lock, then the number
   mapped_once,     // a mapping is made, then its pointer -> other threads of this process

@@ -36,11 +36,11 @@ namespace detail {
 // What a keeper lacks may also be a descriptor, memory or a right.
 inline const char* no_space_sentence(std::int32_t reason) noexcept {
   switch (reason) {
-    case 0: return "no room for files, or the keeper cannot write them";
+    case 0: return "no room for files, or the archiver cannot write them";
     case ENOSPC:
     case EDQUOT: return "no room for files: no bytes or inodes are free, or a quota is used up";
     case EFBIG: return "a file would be larger than `ulimit -f` or its file system allows";
-    default: return "the keeper cannot write the topic's files";
+    default: return "the archiver cannot write the topic's files";
   }
 }
 }  // namespace detail
@@ -82,7 +82,7 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::redelivery_full:
       text = "more records came back, or wait for their key, than the group has room for";
       break;
-    case Errc::not_held: text = "that record or claim is not held (any more)"; break;
+    case Errc::not_in_flight: text = "that record or claim is not held (any more)"; break;
     case Errc::lease_lost: text = "the record was held for longer than the group's lease"; break;
     case Errc::closed: text = "the consumer group was deleted"; break;
     case Errc::buffer_too_small: text = "the buffer is too small for the record"; break;

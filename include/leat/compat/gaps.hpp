@@ -1,7 +1,7 @@
 // Finds the offsets of a one-partition topic that hold no record, because their claim was aborted,
 // or its publisher died.
 //
-//     gaps.look(topic);
+//     gaps.check(topic);
 //     const std::uint64_t places = limit + gaps.count_from(0);
 //
 // For limits that count records: a gap does not use up a place. One thread at a time.
@@ -25,7 +25,7 @@ class Gaps {
 
   // Reads what was published since the last call, and repairs holes of dead publishers on the way.
   // Holds no room.
-  void look(const Topic& topic) {
+  void check(const Topic& topic) {
     if (!reader_) {
       auto reader = topic.subscriber({.from = From::beginning,
                                       .gating = false,
@@ -58,7 +58,7 @@ class Gaps {
   }
 
  private:
-  std::optional<Subscriber> reader_;                          // Made by the first look().
+  std::optional<Subscriber> reader_;                          // Made by the first check().
   std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;  // First offset and count, ascending.
 };
 

@@ -156,7 +156,7 @@ class ShmFifo {
   // The publisher's offset limit: the first offset that has no place. Called when the publisher has
   // reached the last result, so gaps are searched only when all other places are taken.
   std::uint64_t offset_limit() {
-    if (std::exchange(is_asked_again_, true)) gaps_.look(*topic_);
+    if (std::exchange(is_asked_again_, true)) gaps_.check(*topic_);
     return limit_ + gaps_.count_from(0);
   }
 

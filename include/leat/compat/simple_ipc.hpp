@@ -105,7 +105,7 @@ struct BlockReadDescriptor : leat::compat::BlockDescriptor {
   BlockReadDescriptor(const BlockReadDescriptor&) = delete;
   BlockReadDescriptor& operator=(const BlockReadDescriptor&) = delete;
   ~BlockReadDescriptor() {
-    if (delivery_) (void)lease_.handle().member.give_back(*delivery_);
+    if (delivery_) (void)lease_.handle().member.requeue(*delivery_);
   }
 
  private:
@@ -185,7 +185,7 @@ class CSimpleIPC {
       while (point.error() == leat::Errc::not_found) {
         if (isCommunicationStopped()) return fail(leat::Errc::stopped);
         if (deadline.passed()) return fail(leat::Errc::not_found, kNotThere);
-        point = leat::compat::ConnectionPoint::attach(name, deadline.at_most_ns(kAttachLookNs));
+        point = leat::compat::ConnectionPoint::attach(name, deadline.at_most_ns(kAttachPollNs));
       }
       if (!point) return fail(point.error());
       const std::lock_guard guard{stopping_};
@@ -236,7 +236,7 @@ class CSimpleIPC {
       if (!taken) return fail(taken.error());
       const leat::Bytes value = taken->record.value;
       if (value.size() > size) {
-        (void)reader.member.give_back(*taken);
+        (void)reader.member.requeue(*taken);
         return fail({leat::Errc::buffer_too_small, static_cast<std::int32_t>(value.size())},
                     kBufferTooSmall);
       }
@@ -288,22 +288,22 @@ class CSimpleIPC {
 
   // Publishes the whole block. Any thread of this process may call it, not only the one that
   // acquired the block.
-  //   not_held                   the descriptor holds no block of this instance
+  //   not_in_flight              the descriptor holds no block of this instance
   //   deleted, revoked, forked   the block is not delivered
   bool releaseLockedBlock(BlockWriteDescriptor& descriptor) noexcept {
     return guarded([&] {
-      if (!holds(descriptor)) return fail(leat::Errc::not_held, kNotHeld);
+      if (!holds(descriptor)) return fail(leat::Errc::not_in_flight, kNoBlock);
       auto committed = descriptor.claim_->commit();
       descriptor.claim_.reset();
       return let_go(descriptor, committed.error());
     });
   }
   // Frees the block for writers. Any thread of this process may call it.
-  //   not_held                              the descriptor holds no block of this instance
+  //   not_in_flight                         the descriptor holds no block of this instance
   //   lease_lost, closed, deleted, forked   another reader gets the block
   bool releaseLockedBlock(BlockReadDescriptor& descriptor) noexcept {
     return guarded([&] {
-      if (!holds(descriptor)) return fail(leat::Errc::not_held, kNotHeld);
+      if (!holds(descriptor)) return fail(leat::Errc::not_in_flight, kNoBlock);
       auto acknowledged = descriptor.lease_.handle().member.acknowledge(*descriptor.delivery_);
       descriptor.delivery_.reset();
       return let_go(descriptor, acknowledged.error());
@@ -372,8 +372,8 @@ class CSimpleIPC {
   static std::size_t lastReadSize() noexcept { return last_.read_size; }
 
  private:
-  static constexpr std::int64_t kAttachLookNs = 20'000'000;
-  static constexpr std::int64_t kWriteLookNs = 2'000'000;
+  static constexpr std::int64_t kAttachPollNs = 20'000'000;
+  static constexpr std::int64_t kWritePollNs = 2'000'000;
   static constexpr std::int64_t kSpinNs = 20'000 / 12;  // Of one unit.
 
   static constexpr char kAttachedAlready[] =
@@ -393,8 +393,8 @@ class CSimpleIPC {
   static constexpr char kTooLarge[] = "the data is larger than a block";
   static constexpr char kBufferTooSmall[] =
       "the next block holds more than the buffer: read it with a larger one";
-  static constexpr char kHeldAlready[] = "the descriptor holds a block: release it first";
-  static constexpr char kNotHeld[] = "the descriptor holds no block of this instance";
+  static constexpr char kHasBlock[] = "the descriptor holds a block: release it first";
+  static constexpr char kNoBlock[] = "the descriptor holds no block of this instance";
   static constexpr char kPreAllocated[] =
       "the connection point was made with preAllocate: its expansions are fixed";
 
@@ -489,11 +489,11 @@ class CSimpleIPC {
     while (true) {
       if (isCommunicationStopped() || stop.is_requested()) return leat::Errc::stopped;
       if (deadline.passed()) return leat::Errc::timeout;
-      claimed = claim(deadline.at_most_ns(kWriteLookNs));
+      claimed = claim(deadline.at_most_ns(kWritePollNs));
       if (claimed || !is_full(claimed.error())) return claimed;
       // Only a member of this thread holds the room, but another thread may release its block.
       if (claimed.error() == leat::Errc::would_deadlock)
-        std::this_thread::sleep_for(std::chrono::nanoseconds{kWriteLookNs});
+        std::this_thread::sleep_for(std::chrono::nanoseconds{kWritePollNs});
     }
   }
 
@@ -511,7 +511,7 @@ class CSimpleIPC {
   bool may_acquire(Descriptor& descriptor) noexcept {
     // A held block stays held.
     if (descriptor.status == leat::compat::BlockStatus::acquired) {
-      return fail(leat::Errc::busy, kHeldAlready);
+      return fail(leat::Errc::busy, kHasBlock);
     }
     if (has_point()) return true;
     descriptor.status = leat::compat::BlockStatus::failed;

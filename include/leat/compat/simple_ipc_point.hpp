@@ -195,7 +195,7 @@ class ConnectionPoint {
       settings_topic = create_settings(name);
     }
     if (!settings_topic) return settings_topic.error();
-    if (auto told = tell(*settings_topic, settings); !told) return told.error();
+    if (auto done = publish_settings(*settings_topic, settings); !done) return done.error();
     auto topic = Topic::create(name, options_for(settings));
     if (!topic) return topic.error();
     if (auto grown = topic->set_max_capacity(topic->max_capacity_limit()); !grown)
@@ -232,8 +232,8 @@ class ConnectionPoint {
     BlockSettings changed = settings();
     changed.max_expansions = count;
     if (!changed.is_valid() || changed.limit() > most_blocks()) return Errc::invalid_argument;
-    if (auto told = tell(settings_topic_, changed); !told) return told.error();
-    topic_.make_publishers_look();  // Including publishers that are below the limit they know.
+    if (auto done = publish_settings(settings_topic_, changed); !done) return done.error();
+    topic_.recheck_offset_limits();  // Including publishers that are below the limit they know.
     return {};
   }
 
@@ -279,11 +279,11 @@ class ConnectionPoint {
                                                .delete_when_unused = true,
                                                .participants = kParticipants});
   }
-  static Result<void> tell(const Topic& settings_topic, const BlockSettings& settings) {
+  static Result<void> publish_settings(const Topic& settings_topic, const BlockSettings& settings) {
     auto publisher = settings_topic.publisher();
     if (!publisher) return publisher.error();
-    auto told = publisher->publish(Bytes{&settings, sizeof(settings)});
-    if (!told) return told.error();
+    auto done = publisher->publish(Bytes{&settings, sizeof(settings)});
+    if (!done) return done.error();
     return {};
   }
 
@@ -335,10 +335,10 @@ class ConnectionPoint {
   // Reads settings that were published since the last call. following_ must be locked.
   void follow() {
     (void)subscriber_.poll(1000, [this](const Record& record) {
-      BlockSettings told;
-      if (record.value.size() != sizeof(told)) return;
-      std::memcpy(&told, record.value.data(), sizeof(told));
-      if (told.is_valid()) settings_ = told;
+      BlockSettings received;
+      if (record.value.size() != sizeof(received)) return;
+      std::memcpy(&received, record.value.data(), sizeof(received));
+      if (received.is_valid()) settings_ = received;
     });
   }
 
@@ -352,7 +352,7 @@ class ConnectionPoint {
     const auto until = [&] { return released + settings_.limit() + gaps_.count_from(position); };
     // Claims that were given up are not blocks. They are looked for only when there is no other
     // room: reading the records of other writers costs more than counting.
-    if (until() <= last_until_) gaps_.look(topic_);
+    if (until() <= last_until_) gaps_.check(topic_);
     return last_until_ = until();
   }
 

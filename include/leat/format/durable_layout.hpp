@@ -37,9 +37,9 @@ struct DurableHeader {
   std::byte unused_1[kLine - 40];
 
   // Number of the keeper in office: office << 1 | is_vacant. The keeper locks byte
-  // kKeeperLock + office of the data directory's lock file. Only grows. [keeper]
-  alignas(kLine) std::uint64_t office;
-  std::uint32_t keeper_pid;  // informational
+  // kArchiverLock + office of the data directory's lock file. Only grows. [archiver]
+  alignas(kLine) std::uint64_t epoch;
+  std::uint32_t archiver_pid;  // informational
   std::uint32_t unused_2;
   OwnedWord trouble;  // DiskState, and the errno of what failed x 2^32
   // What recovery found when this window was made; informational.
@@ -49,7 +49,7 @@ struct DurableHeader {
 
   // Futexes, as TopicHeader::space_wake: the keeper naps on the first, and who wants a sync rings it; who
   // waits until something is on the medium sleeps on the second. [sync], [sleeping]
-  alignas(kLine) std::uint32_t bell;
+  alignas(kLine) std::uint32_t archiver_wake;
   std::uint32_t durable_wake;
   // Number of the office (its lower half) that waits for the disk; 0: none does.
   std::uint32_t syncing;
@@ -60,14 +60,14 @@ struct DurableHeader {
   // How often a keeper was followed because it waited for the disk for too long, less the quick syncs since. A hint.
   std::uint32_t slow_syncs;
 };
-static_assert(offsetof(DurableHeader, office) % kLine == 0);
+static_assert(offsetof(DurableHeader, epoch) % kLine == 0);
 
 // What the disk is like, and the errno of what failed.
 inline DiskState disk_state(const DurableHeader& header) noexcept {
-  return DiskState{static_cast<std::uint32_t>(load_acquire<Edge::keeper>(header.trouble.value))};
+  return DiskState{static_cast<std::uint32_t>(load_acquire<Edge::archiver>(header.trouble.value))};
 }
 inline std::int32_t disk_reason(const DurableHeader& header) noexcept {
-  return static_cast<std::int32_t>(load_acquire<Edge::keeper>(header.trouble.value) >> 32);
+  return static_cast<std::int32_t>(load_acquire<Edge::archiver>(header.trouble.value) >> 32);
 }
 
 enum class GroupNews : std::uint32_t {
@@ -82,7 +82,7 @@ inline GroupNews group_news(std::uint32_t word) noexcept {
 }
 
 struct DurablePartition {
-  // `written` grows, but a follower may set it back to `durable`; see Office::follow().
+  // `written` grows, but a follower may set it back to `durable`; see Archiver::follow().
   alignas(kLine) OwnedWord written;  // Everything before can be read from disk.
   OwnedWord durable;                 // Everything before is on the medium. Only grows.
   // Where the last file ends, for the next keeper. Valid while the office is vacant.
@@ -107,6 +107,6 @@ inline constexpr std::size_t durable_size(std::uint32_t partitions) noexcept {
 // Bytes of the data directory's lock file.
 inline constexpr std::int64_t kAttachLock = 0;   // shared: has the topic open; exclusive: recovers
 inline constexpr std::int64_t kLeavingLock = 1;  // exclusive: closes the topic
-inline constexpr std::int64_t kKeeperLock = 2;   // + office: is the keeper
+inline constexpr std::int64_t kArchiverLock = 2;  // + office: is the keeper
 
 }  // namespace leat::inline v0::detail

@@ -2,7 +2,7 @@
 // explains who may write what, and why that is safe.
 //
 //   | GroupHeader | GroupCursor[partitions] | GroupSeat[seats] |
-//   | GroupHold[seats][holds] | GroupHold[16 * holds], spare | key slots, if by key |
+//   | InFlightEntry[seats][holds] | InFlightEntry[16 * holds], spare | key slots, if by key |
 //
 // A group has one cursor per partition: all records before it were claimed by some member. A
 // claimed record has a *hold*, in the row of the seat whose member claimed it or among the spare
@@ -57,7 +57,7 @@ struct GroupHeader {
   std::uint32_t partition_count;
   std::uint32_t flags;           // GroupFlags
   std::uint32_t seat_count;      // maximum number of members
-  std::uint32_t hold_count;      // holds per seat
+  std::uint32_t in_flight_limit;  // holds per seat
   std::uint32_t max_deliveries;  // 0 = no limit
   std::uint32_t name_size;
   std::int64_t lease_ns;    // 0 = never
@@ -68,7 +68,7 @@ struct GroupHeader {
 
   alignas(kLine) std::uint64_t closed;  // GroupClosing; [group]
   // Increases whenever a record may have become available for redelivery.
-  alignas(kLine) std::uint64_t returned;  // [hold]
+  alignas(kLine) std::uint64_t returned;  // [in-flight]
   std::uint64_t redelivered;              // deliveries after the first
   std::uint64_t dead_letters;             // records published to the dead-letter topic
   std::uint32_t seat_high;                // seats ever used; all scans stop here; only grows
@@ -100,12 +100,12 @@ inline constexpr unsigned kSeatBits = 8;
 inline constexpr std::uint64_t kSeatMask = (1ULL << kSeatBits) - 1;
 inline constexpr std::uint32_t kMaxSeats = kSeatMask;
 inline constexpr std::uint64_t kMaxPosition = (1ULL << (64 - kSeatBits)) - 1;
-inline constexpr unsigned kClaimNumberBits = 10;
-inline constexpr std::uint64_t kClaimNumberMask = (1ULL << kClaimNumberBits) - 1;
+inline constexpr unsigned kTakeNumberBits = 10;
+inline constexpr std::uint64_t kTakeNumberMask = (1ULL << kTakeNumberBits) - 1;
 inline constexpr unsigned kBatchIndexBits = 26;
 inline constexpr std::uint64_t kBatchIndexMask = (1ULL << kBatchIndexBits) - 1;
-inline constexpr std::uint32_t kMaxHolds = 65536;
-// Number of spare holds, in units of hold_count. Members use them when their own row is full of
+inline constexpr std::uint32_t kMaxInFlight = 65536;
+// Number of spare holds, in units of in_flight_limit. Members use them when their own row is full of
 // returned records.
 inline constexpr std::uint32_t kSpareRows = 16;
 inline constexpr std::uint64_t kMaxKeySlots = 1 << 20;
@@ -114,43 +114,43 @@ struct CursorValue {
   std::uint64_t place = 0;
   std::uint64_t record = 0;
 
-  static constexpr CursorValue make(std::uint64_t position, std::uint64_t claimer,
+  static constexpr CursorValue make(std::uint64_t position, std::uint64_t taker,
                                     std::uint64_t records_before, std::uint64_t batch_index,
-                                    std::uint64_t claim_number) noexcept {
-    return {position << kSeatBits | claimer,
-            records_before << (kBatchIndexBits + kClaimNumberBits) |
-                batch_index << kClaimNumberBits | (claim_number & kClaimNumberMask)};
+                                    std::uint64_t take_number) noexcept {
+    return {position << kSeatBits | taker, records_before << (kBatchIndexBits + kTakeNumberBits) |
+                                               batch_index << kTakeNumberBits |
+                                               (take_number & kTakeNumberMask)};
   }
   constexpr std::uint64_t position() const noexcept { return place >> kSeatBits; }
-  constexpr std::uint64_t claimer() const noexcept { return place & kSeatMask; }
+  constexpr std::uint64_t taker() const noexcept { return place & kSeatMask; }
   constexpr std::uint64_t records_before() const noexcept {
-    return record >> (kBatchIndexBits + kClaimNumberBits);
+    return record >> (kBatchIndexBits + kTakeNumberBits);
   }
   constexpr std::uint64_t batch_index() const noexcept {
-    return record >> kClaimNumberBits & kBatchIndexMask;
+    return record >> kTakeNumberBits & kBatchIndexMask;
   }
-  constexpr std::uint64_t claim_number() const noexcept { return record & kClaimNumberMask; }
+  constexpr std::uint64_t take_number() const noexcept { return record & kTakeNumberMask; }
   // The same place, with the mark of a mover. Movers at work have different identities.
   constexpr CursorValue marked(std::uint64_t identity) const noexcept {
-    return {place & ~kSeatMask, (record & ~kClaimNumberMask) | (1 + identity % kClaimNumberMask)};
+    return {place & ~kSeatMask, (record & ~kTakeNumberMask) | (1 + identity % kTakeNumberMask)};
   }
-  constexpr bool is_marked() const noexcept { return claimer() == 0 && claim_number() != 0; }
-  constexpr CursorValue unmarked() const noexcept { return {place, record & ~kClaimNumberMask}; }
+  constexpr bool is_marked() const noexcept { return taker() == 0 && take_number() != 0; }
+  constexpr CursorValue unmarked() const noexcept { return {place, record & ~kTakeNumberMask}; }
   bool operator==(const CursorValue&) const noexcept = default;
 };
 
 // One member's seat. The member is alive as long as the participant with its identity is.
 struct alignas(kLine) GroupSeat {
-  std::uint64_t identity;  // 0 = vacant; [hold]
+  std::uint64_t identity;  // 0 = vacant; [in-flight]
   // Name of the claim that it is making or made last, and of the last one that is known to have
   // succeeded. They stay in the seat when the member leaves. [group-cursor]
-  std::uint64_t claiming;
+  std::uint64_t taking;
   std::uint64_t noted;
   // Raised with each record handed to its user, and before others become ready or returned other than by a claim;
   // shows whether the member makes progress.
   std::uint64_t handed;
   std::uint32_t in_flight;  // records that it has claimed and not settled
-  std::uint32_t hold_high;  // holds ever used; all scans stop here; only grows
+  std::uint32_t entry_high;  // holds ever used; all scans stop here; only grows
   std::uint32_t pid;        // informational, as is the name
   std::uint32_t name_size;
   char name[64];
@@ -161,14 +161,14 @@ static_assert(sizeof(GroupSeat) == kLine);
 // A claimed record that has not been acknowledged.
 //
 //   state: | generation 36 | retaken 1 | delayed 1 | deliveries 16 | owner 8 | phase 2 |
-enum class HoldPhase : std::uint64_t {
-  free = 0,      // no record; or acknowledged by another member, unnoticed by its home seat
-  ready = 1,     // claimed by `owner`, not delivered yet
-  held = 2,      // delivered by `owner`
-  returned = 3,  // available to any member
+enum class InFlightPhase : std::uint64_t {
+  free = 0,       // no record; or acknowledged by another member, unnoticed by its home seat
+  ready = 1,      // claimed by `owner`, not delivered yet
+  delivered = 2,  // delivered by `owner`
+  returned = 3,   // available to any member
 };
-struct alignas(64) GroupHold {
-  std::uint64_t state;     // HoldState; [hold]
+struct alignas(64) InFlightEntry {
+  std::uint64_t state;     // InFlightState; [in-flight]
   std::uint64_t position;  // of the record, or of its batch, in granules
   std::uint64_t offset;
   std::uint64_t where;          // physical segment (16) | partition (16) | index in its batch (32)
@@ -177,11 +177,11 @@ struct alignas(64) GroupHold {
   std::int64_t lease_until_ns;  // monotonic clock; if held and the group has a lease
   std::uint64_t unused;
 };
-static_assert(sizeof(GroupHold) == 64);
+static_assert(sizeof(InFlightEntry) == 64);
 
-// GroupHold::state, unpacked.
-struct HoldState {
-  HoldPhase phase = HoldPhase::free;
+// InFlightEntry::state, unpacked.
+struct InFlightState {
+  InFlightPhase phase = InFlightPhase::free;
   std::uint32_t owner = 0;       // seat, counted from 1; 0 unless ready or held
   std::uint32_t deliveries = 0;  // number of deliveries; saturates at kMaxDeliveries
   bool delayed = false;          // visible_at_ns is valid; if ready, see reserved()
@@ -196,8 +196,8 @@ struct HoldState {
            std::uint64_t{deliveries} << 10 | std::uint64_t{delayed} << 26 |
            std::uint64_t{retaken} << 27 | (generation & kGenerationMask) << 28;
   }
-  static constexpr HoldState unpack(std::uint64_t word) noexcept {
-    return {static_cast<HoldPhase>(word & 3),
+  static constexpr InFlightState unpack(std::uint64_t word) noexcept {
+    return {static_cast<InFlightPhase>(word & 3),
             static_cast<std::uint32_t>(word >> 2 & kSeatMask),
             static_cast<std::uint32_t>(word >> 10 & kMaxDeliveries),
             (word >> 26 & 1) != 0,
@@ -212,23 +212,24 @@ struct HoldState {
     return ready + (1ULL << 10) + 1;
   }
   // A spare hold that is taken but not filled in yet: its fields are of its previous record.
-  constexpr HoldState reserved() const noexcept {
-    HoldState state = *this;
-    state.phase = HoldPhase::ready;
+  constexpr InFlightState reserved() const noexcept {
+    InFlightState state = *this;
+    state.phase = InFlightPhase::ready;
     state.deliveries = 0;
     state.delayed = true;
     return state;
   }
   static constexpr bool is_reserved(std::uint64_t word) noexcept {
-    return (word & (1ULL << 26 | 3)) == (1ULL << 26 | static_cast<std::uint64_t>(HoldPhase::ready));
+    return (word & (1ULL << 26 | 3)) ==
+           (1ULL << 26 | static_cast<std::uint64_t>(InFlightPhase::ready));
   }
   // The state after its owner lets go: free or returned, without an owner.
-  static constexpr std::uint64_t let_go(std::uint64_t word, HoldPhase to) noexcept {
+  static constexpr std::uint64_t let_go(std::uint64_t word, InFlightPhase to) noexcept {
     return (word & ~((std::uint64_t{kSeatMask} << 2) | 3)) | static_cast<std::uint64_t>(to);
   }
 };
-inline constexpr HoldPhase phase_of(std::uint64_t state) noexcept {
-  return static_cast<HoldPhase>(state & 3);
+inline constexpr InFlightPhase phase_of(std::uint64_t state) noexcept {
+  return static_cast<InFlightPhase>(state & 3);
 }
 inline constexpr std::uint32_t owner_of(std::uint64_t state) noexcept {
   return static_cast<std::uint32_t>(state >> 2 & kSeatMask);
@@ -236,7 +237,7 @@ inline constexpr std::uint32_t owner_of(std::uint64_t state) noexcept {
 
 inline constexpr bool is_retaken(std::uint64_t state) noexcept { return (state >> 27 & 1) != 0; }
 
-struct HoldPlace {
+struct InFlightPlace {
   std::uint32_t physical = 0;
   std::uint32_t partition = 0;
   std::uint32_t batch_index = 0;
@@ -244,7 +245,7 @@ struct HoldPlace {
   constexpr std::uint64_t pack() const noexcept {
     return physical | std::uint64_t{partition} << 16 | std::uint64_t{batch_index} << 32;
   }
-  static constexpr HoldPlace unpack(std::uint64_t word) noexcept {
+  static constexpr InFlightPlace unpack(std::uint64_t word) noexcept {
     return {static_cast<std::uint32_t>(word & 0xffff),
             static_cast<std::uint32_t>(word >> 16 & 0xffff),
             static_cast<std::uint32_t>(word >> 32)};
@@ -258,7 +259,7 @@ struct GroupGeometry {
   std::uint32_t partition_count = 0;
   std::uint32_t flags = 0;
   std::uint32_t seat_count = 0;
-  std::uint32_t hold_count = 0;
+  std::uint32_t in_flight_limit = 0;
   std::uint32_t max_deliveries = 0;
   std::int64_t lease_ns = 0;
 
@@ -266,22 +267,25 @@ struct GroupGeometry {
     return number != 0 && partition_count >= 1 && partition_count <= Geometry::kMaxPartitions &&
            (flags & ~std::uint32_t{kAllGroupFlags}) == 0 &&
            (flags & (kExpiredToEnd | kExpiredStops)) != (kExpiredToEnd | kExpiredStops) &&
-           seat_count >= 1 && seat_count <= kMaxSeats && hold_count >= 1 &&
-           hold_count <= kMaxHolds && lease_ns >= 0 && max_deliveries < HoldState::kMaxDeliveries;
+           seat_count >= 1 && seat_count <= kMaxSeats && in_flight_limit >= 1 &&
+           in_flight_limit <= kMaxInFlight && lease_ns >= 0 &&
+           max_deliveries < InFlightState::kMaxDeliveries;
   }
   std::uint64_t seats_at() const noexcept {
     return sizeof(GroupHeader) + partition_count * sizeof(GroupCursor);
   }
-  std::uint64_t holds_at() const noexcept { return seats_at() + seat_count * sizeof(GroupSeat); }
-  std::uint32_t spare_count() const noexcept { return kSpareRows * hold_count; }
-  std::uint64_t all_holds() const noexcept {
-    return std::uint64_t{seat_count} * hold_count + spare_count();
+  std::uint64_t entries_at() const noexcept { return seats_at() + seat_count * sizeof(GroupSeat); }
+  std::uint32_t spare_count() const noexcept { return kSpareRows * in_flight_limit; }
+  std::uint64_t all_entries() const noexcept {
+    return std::uint64_t{seat_count} * in_flight_limit + spare_count();
   }
-  std::uint64_t slots_at() const noexcept { return holds_at() + all_holds() * sizeof(GroupHold); }
+  std::uint64_t slots_at() const noexcept {
+    return entries_at() + all_entries() * sizeof(InFlightEntry);
+  }
   // Many more than there can be claimed records, so that different keys seldom share a slot.
   std::uint64_t slot_count() const noexcept {
     if (!by_key()) return 0;
-    return std::min(std::bit_ceil(4 * all_holds()), kMaxKeySlots);
+    return std::min(std::bit_ceil(4 * all_entries()), kMaxKeySlots);
   }
   std::uint64_t file_size() const noexcept {
     return Geometry::round_up(slots_at() + slot_count() * sizeof(std::uint64_t), kPage);

@@ -157,10 +157,10 @@ inline constexpr std::uint64_t kDeletionDecided = ~0ULL;
 inline constexpr std::uint32_t kMaxGroups = 64;
 
 // A value, and the office that may change it. Both words are swapped at once, so that a keeper that was
-// followed can change nothing any more. [keeper]
+// followed can change nothing any more. [archiver]
 struct alignas(16) OwnedWord {
   std::uint64_t value;
-  std::uint64_t office;
+  std::uint64_t epoch;
 };
 
 struct TopicHeader {
@@ -183,7 +183,7 @@ struct TopicHeader {
   std::byte unused_0[kLine - 96];
 
   alignas(kLine) std::uint32_t data_wake;  // subscribers and members sleep on it; [sleeping]
-  std::uint32_t death_bell;  // they also sleep on this; always 0; see os/robust_wake.hpp
+  std::uint32_t robust_wake;  // they also sleep on this; always 0; see os/robust_wake.hpp
   alignas(kLine) std::uint32_t space_wake;  // publishers waiting for room sleep on it; [sleeping]
   alignas(kLine) std::uint64_t exclusive;   // the exclusive publisher's identity, or 0; [exclusive]
   std::uint64_t deleting;                   // deletion attempt, or kDeletionDecided; [topic-state]

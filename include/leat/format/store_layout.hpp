@@ -197,11 +197,11 @@ inline constexpr std::size_t kMostMisdated = 16;  // for each partition
 // next record to be claimed), then "holds".
 struct SavedGroupFacts {
   std::uint64_t id;      // random; in the names of its files
-  std::uint64_t office;  // of the keeper that saved it; 0: saved by the process that made the group
+  std::uint64_t epoch;   // of the keeper that saved it; 0: saved by the process that made the group
   std::int64_t created_ms;
   std::uint32_t flags;  // GroupFlags
   std::uint32_t seat_count;
-  std::uint32_t hold_count;
+  std::uint32_t in_flight_limit;
   std::uint32_t max_deliveries;
   std::int64_t lease_ns;
   std::uint64_t redelivered;
@@ -210,13 +210,13 @@ struct SavedGroupFacts {
 static_assert(sizeof(SavedGroupFacts) == 64);
 
 // Section "holds" of a saved group: records before its offset that are not acknowledged.
-struct SavedHold {
+struct SavedInFlight {
   std::uint64_t offset;
-  std::uint64_t key;      // as in GroupHold
+  std::uint64_t key;      // as in InFlightEntry
   std::int64_t delay_ns;  // not to be delivered before that time has passed
   std::uint32_t partition;
   std::uint32_t deliveries;
 };
-static_assert(sizeof(SavedHold) == 32);
+static_assert(sizeof(SavedInFlight) == 32);
 
 }  // namespace leat::inline v0::detail

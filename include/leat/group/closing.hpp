@@ -15,7 +15,7 @@
 
 namespace leat::inline v0::detail {
 
-inline bool has_living_members(const SharedTopic& topic, const GroupView& group) noexcept {
+inline bool has_living_members(const MappedTopic& topic, const GroupView& group) noexcept {
   for (std::uint32_t i = 0; i < group.seat_high(); ++i) {
     // [group] seq_cst: `closed` was stored before. A member takes its seat, then reads `closed`.
     const std::uint64_t identity = load_seq_cst<Edge::group>(group.seat(i).identity);
@@ -26,7 +26,7 @@ inline bool has_living_members(const SharedTopic& topic, const GroupView& group)
 
 // Takes the group out of the topic's header, where publishers find it, and deletes its file. The
 // caller holds the topic's group lock.
-inline void take_group_out(SharedTopic& topic, std::uint32_t slot) {
+inline void take_group_out(MappedTopic& topic, std::uint32_t slot) {
   const std::uint64_t number = exchange<Edge::group>(topic.header().groups[slot], 0);
   LEAT_CRASH_POINT("group:out");
   delete_file_at(topic.directory_fd(), group_file_name(number).c_str());
@@ -34,20 +34,20 @@ inline void take_group_out(SharedTopic& topic, std::uint32_t slot) {
 }
 
 // Whether the group in this slot is closed and has no living members.
-inline bool is_left(SharedTopic& topic, std::uint32_t slot) {
+inline bool is_left(MappedTopic& topic, std::uint32_t slot) {
   if (topic.group_number(slot) == 0) return false;
   auto group = topic.group(slot);
   return group && *group != nullptr && (*group)->is_closed() && !has_living_members(topic, **group);
 }
 
 // The caller holds the topic's group lock.
-inline void take_closed_groups_out(SharedTopic& topic) {
+inline void take_closed_groups_out(MappedTopic& topic) {
   for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
     if (is_left(topic, slot)) take_group_out(topic, slot);
   }
 }
 
-inline bool has_group_to_take_out(SharedTopic& topic) {
+inline bool has_group_to_take_out(MappedTopic& topic) {
   for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
     if (is_left(topic, slot)) return true;
   }
@@ -56,7 +56,7 @@ inline bool has_group_to_take_out(SharedTopic& topic) {
 
 // Takes out closed groups without living members. Called by each member that left a closed group,
 // and after each release of the group lock, on behalf of members that could not get it.
-inline void finish_closing(SharedTopic& topic) noexcept {
+inline void finish_closing(MappedTopic& topic) noexcept {
   try {
     while (has_group_to_take_out(topic)) {
       auto file = topic.open_control_to_lock();
@@ -72,7 +72,7 @@ inline void finish_closing(SharedTopic& topic) noexcept {
 // Holds the topic's group lock during its lifetime.
 class GroupLock {
  public:
-  GroupLock(SharedTopic& topic, LockFile file) noexcept : topic_{&topic}, file_{std::move(file)} {}
+  GroupLock(MappedTopic& topic, LockFile file) noexcept : topic_{&topic}, file_{std::move(file)} {}
   GroupLock(GroupLock&& other) noexcept
       : topic_{std::exchange(other.topic_, nullptr)}, file_{std::move(other.file_)} {}
   GroupLock& operator=(GroupLock&&) = delete;
@@ -84,7 +84,7 @@ class GroupLock {
   }
 
  private:
-  SharedTopic* topic_;
+  MappedTopic* topic_;
   LockFile file_;
 };
 

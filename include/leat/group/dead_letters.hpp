@@ -95,7 +95,7 @@ class DeadLetter {
 // A group's dead-letter topic. Opened, and created if missing, for the first dead letter.
 class DeadLetterTopic {
  public:
-  DeadLetterTopic(const Topic& source, const SharedTopic& shared, const GroupView& group) noexcept
+  DeadLetterTopic(const Topic& source, const MappedTopic& shared, const GroupView& group) noexcept
       : source_{source}, shared_{shared}, group_{group} {}
 
   // False if the topic cannot be opened or has no room now, or if there is no memory.
@@ -125,7 +125,7 @@ class DeadLetterTopic {
   }
 
   const Topic& source_;
-  const SharedTopic& shared_;
+  const MappedTopic& shared_;
   const GroupView& group_;
   std::optional<Publisher> publisher_;
 };

@@ -11,36 +11,37 @@
 namespace leat::inline v0::detail {
 
 // Tells members that a record may have become available.
-inline void announce_returned(SharedTopic& topic, GroupView& group) noexcept {
-  // [hold] seq_cst: after the state of the returned record, before the sleeping bit is read.
-  fetch_add<Edge::hold>(group.header().returned, 1);
-  SharedTopic::wake(topic.header().data_wake);
+inline void announce_returned(MappedTopic& topic, GroupView& group) noexcept {
+  // [in-flight] seq_cst: after the state of the returned record, before the sleeping bit is read.
+  fetch_add<Edge::in_flight>(group.header().returned, 1);
+  MappedTopic::wake(topic.header().data_wake);
 }
 
 // Returns everything that a seat's dead member owned to the group, and vacates the seat.
-inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32_t dead,
+inline void settle_dead_member(MappedTopic& topic, GroupView& group, std::uint32_t dead,
                                std::uint64_t identity) noexcept {
-  const bool was_made = claim_was_made(group, dead);
-  const ClaimName last =
-      ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).claiming));
+  const bool was_made = take_was_made(group, dead);
+  const TakeName last = TakeName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).taking));
   LEAT_CRASH_POINT("settle:begun");
   const bool by_key = group.geometry().by_key();
-  group.each_used_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
-    HoldState state = HoldState::unpack(word);
-    if (state.owner != dead + 1 || state.phase == HoldPhase::returned) return;
-    // [hold] acquire: if others have settled the dead member already and a new member has the seat,
+  group.each_used_entry([&](std::uint32_t, std::uint32_t, InFlightEntry& entry,
+                            std::uint64_t word) {
+    InFlightState state = InFlightState::unpack(word);
+    if (state.owner != dead + 1 || state.phase == InFlightPhase::returned) return;
+    // [in-flight] acquire: if others have settled the dead member already and a new member has the seat,
     // the state just read may be the new member's.
-    if (load_acquire<Edge::hold>(group.seat(dead).identity) != identity) return;
+    if (load_acquire<Edge::in_flight>(group.seat(dead).identity) != identity) return;
     const bool is_of_last =
-        !state.retaken && state.generation == (last.number & HoldState::kGenerationMask);
-    const bool is_done = state.phase == HoldPhase::held && group.geometry().at_most_once();
+        !state.retaken && state.generation == (last.number & InFlightState::kGenerationMask);
+    const bool is_done = state.phase == InFlightPhase::delivered && group.geometry().at_most_once();
     state.owner = 0;
     state.delayed = false;
-    state.phase = is_done || (is_of_last && !was_made) ? HoldPhase::free : HoldPhase::returned;
-    if (by_key && state.phase == HoldPhase::returned)
-      mark_key(group, load_relaxed<Why::stored_before>(hold.key));
+    state.phase =
+        is_done || (is_of_last && !was_made) ? InFlightPhase::free : InFlightPhase::returned;
+    if (by_key && state.phase == InFlightPhase::returned)
+      mark_key(group, load_relaxed<Why::stored_before>(entry.key));
     // Fails only if another member did the same first.
-    compare_exchange<Edge::hold>(hold.state, word, state.pack());
+    compare_exchange<Edge::in_flight>(entry.state, word, state.pack());
     LEAT_CRASH_POINT("settle:returned");
   });
   if (by_key) {
@@ -51,9 +52,9 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
   // have returned records and died before it could announce them.
   announce_returned(topic, group);
   // Vacated last, so that a new member cannot be mistaken for the dead one.
-  compare_exchange<Edge::hold>(group.seat(dead).identity, identity, 0);
+  compare_exchange<Edge::in_flight>(group.seat(dead).identity, identity, 0);
   LEAT_CRASH_POINT("settle:vacated");
-  SharedTopic::wake(topic.header().space_wake);
+  MappedTopic::wake(topic.header().space_wake);
 }
 
 }  // namespace leat::inline v0::detail

@@ -30,16 +30,17 @@ inline constexpr std::chrono::seconds kEvictedPatience{5};
 // Whether a walk that has found nothing more may find something now: it is at a hole that was repaired, or whose
 // owner is alive and has a moment left. `reader` keeps the room.
 //   corrupt   nobody owns the hole
-inline Result<bool> repair_for_walk(SharedTopic& topic, const PartitionReader& reader,
-                                    Walker& walker, HoleWatch& hole, const Deadline& until) {
+inline Result<bool> repair_for_scan(MappedTopic& topic, const PartitionReader& reader,
+                                    RecordScanner& scanner, HoleWatch& hole,
+                                    const Deadline& until) {
   const std::uint32_t partition = reader.partition();
-  if (!has_hole_at(topic.geometry(), topic.partition(partition), walker.hole())) return false;
+  if (!has_hole_at(topic.geometry(), topic.partition(partition), scanner.hole())) return false;
   Repair repair{topic, partition, reader.own_slot()};
-  if (!repair.pin(walker.segment())) return false;  // The reader was evicted.
-  auto looked = hole.look(topic, partition, reader.own_slot(), walker.hole());
+  if (!repair.pin(scanner.segment())) return false;  // The reader was evicted.
+  auto checked = hole.check(topic, partition, reader.own_slot(), scanner.hole());
   repair.unpin();
-  if (!looked) return looked.error();
-  if (walker.is_ready_at(walker.cursor(0, 0))) return true;
+  if (!checked) return checked.error();
+  if (scanner.is_ready_at(scanner.cursor(0, 0))) return true;
   if (until.passed()) return false;
   sleep_a_millisecond();
   return true;
@@ -57,7 +58,7 @@ LEAT_INLINE Group::Group(Topic topic, std::shared_ptr<detail::GroupView> view, b
 
 // One process at a time creates, finds or deletes groups of a topic. Members at work and publishers
 // never wait for it.
-LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
+LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::MappedTopic& topic) {
   auto lock = topic.open_control_to_lock();
   if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; detail::sleep_a_millisecond()) {
@@ -72,7 +73,7 @@ LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
 
 // Finishes what dead processes left: carries out decided deletions, calls off undecided ones, and
 // deletes files that no slot names.
-LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
+LEAT_INLINE void Group::finish_deletions(detail::MappedTopic& topic) {
   std::vector<std::string> known;
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
     const std::uint64_t number = topic.group_number(slot);
@@ -95,7 +96,7 @@ LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
   }
 }
 
-LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopic& topic,
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::MappedTopic& topic,
                                                                    const std::string& name) {
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
     if (topic.group_number(slot) == 0) continue;
@@ -110,7 +111,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::Share
 
 // Durable topics: `saved` as a group in memory.
 LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_saved(
-    detail::SharedTopic& topic, const detail::SavedGroup& saved,
+    detail::MappedTopic& topic, const detail::SavedGroup& saved,
     const detail::GroupGeometry& geometry, const std::vector<detail::CursorValue>& cursors) {
   auto group = detail::NewGroup::make(topic, saved.name, geometry);
   if (!group) return group.error();
@@ -124,7 +125,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_saved(
 // Durable topics: a group that no process has used since the topic was opened, if there is one.
 //   not_found
 //   corrupt     it, or another group, is damaged
-LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::SharedTopic& topic,
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::MappedTopic& topic,
                                                                       const std::string& name) {
   using namespace detail;
   auto groups = StoredGroups::open(topic);
@@ -145,7 +146,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::Sh
 }
 
 // Durable topics: also those that nobody has used since the topic was opened.
-LEAT_INLINE Result<std::vector<std::string>> Group::stored_names(detail::SharedTopic& topic) {
+LEAT_INLINE Result<std::vector<std::string>> Group::stored_names(detail::MappedTopic& topic) {
   auto groups = detail::StoredGroups::open(topic);
   if (!groups) return groups.error();
   auto all = groups->load_only();
@@ -158,7 +159,7 @@ LEAT_INLINE Result<std::vector<std::string>> Group::stored_names(detail::SharedT
 }
 
 // Durable topics: deletes what is saved of a group. `view`: the group in memory.
-LEAT_INLINE Result<void> Group::delete_saved(detail::SharedTopic& topic,
+LEAT_INLINE Result<void> Group::delete_saved(detail::MappedTopic& topic,
                                              const detail::GroupView& view) {
   using namespace detail;
   if (topic.durable() == nullptr) return {};
@@ -168,7 +169,7 @@ LEAT_INLINE Result<void> Group::delete_saved(detail::SharedTopic& topic,
 }
 
 // The same for a durable topic.
-LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTopic& topic,
+LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::MappedTopic& topic,
                                                                detail::PartitionReader& reader,
                                                                const From& from) {
   using namespace detail;
@@ -189,7 +190,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTop
     if (!polled) return polled.error();
     if (is_found || reader.is_ready()) continue;
     if (reader.has_hole() && !until.passed()) {
-      if (auto looked = reader.look_after_hole(); !looked) return looked.error();
+      if (auto checked = reader.repair_hole(); !checked) return checked.error();
       if (!reader.is_ready()) sleep_a_millisecond();
       continue;
     }
@@ -205,7 +206,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
                                                         detail::PartitionReader& reader,
                                                         const From& from) {
   using namespace detail;
-  SharedTopic& shared = *topic.topic_;
+  MappedTopic& shared = *topic.topic_;
   if (shared.durable() != nullptr) return offset_of_place(shared, reader, from);
   auto records = shared.records_for_reading();
   if (!records) return records.error();
@@ -224,26 +225,26 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   if (from.at_ == StartAt::offset && reader.offset() > *end) return Errc::invalid_argument;
   const Deadline until{kHolePatience};
   HoleWatch hole;
-  Walker walker{shared, reader.partition(), *records};
-  const Walk at = walker.go_to(cursor);
-  if (at == Walk::corrupt) return Errc::corrupt;
-  if (at == Walk::nothing) return cursor;
+  RecordScanner scanner{shared, reader.partition(), *records};
+  const Scan at = scanner.go_to(cursor);
+  if (at == Scan::corrupt) return Errc::corrupt;
+  if (at == Scan::nothing) return cursor;
   while (true) {
-    cursor = walker.cursor(0, 0);
-    if (walker.offset() >= (by_offset ? reader.offset() : *end)) return cursor;
-    WalkedRecord found;
-    switch (walker.next(found)) {
-      case Walk::skipped: break;
-      case Walk::corrupt: return Errc::corrupt;
-      case Walk::nothing:
-        if (auto again = repair_for_walk(shared, reader, walker, hole, until); !again) {
+    cursor = scanner.cursor(0, 0);
+    if (scanner.offset() >= (by_offset ? reader.offset() : *end)) return cursor;
+    ScannedRecord found;
+    switch (scanner.next(found)) {
+      case Scan::skipped: break;
+      case Scan::corrupt: return Errc::corrupt;
+      case Scan::nothing:
+        if (auto again = repair_for_scan(shared, reader, scanner, hole, until); !again) {
           return again.error();
         } else if (*again) {
           break;
         }
         // A claim before the offset is open: what is behind it has no place yet.
         return from.at_ == StartAt::offset ? Result<CursorValue>{Errc::busy} : cursor;
-      case Walk::record:
+      case Scan::record:
         if (!by_time) break;
         Record record;
         if (!read_payload(found.detail, Bytes{found.payload, found.detail & kDetailLength}, record))
@@ -278,7 +279,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic
   if (options.max_deliveries != 0 &&
       !detail::is_valid_topic_name(detail::dead_letter_topic_name(topic.name(), name)))
     return Errc::invalid_argument;
-  detail::SharedTopic& shared = *topic.topic_;
+  detail::MappedTopic& shared = *topic.topic_;
   if (shared.durable() != nullptr) return create_saved(topic, name, options);
   // A group that is called off is made anew.
   for (const Deadline until{detail::kEvictedPatience};;) {
@@ -321,7 +322,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create_saved(
   if (!reader) return reader.error();
   auto cursors = places_of(topic, *reader, options.from);
   if (!cursors) return cursors.error();
-  detail::SharedTopic& shared = *topic.topic_;
+  detail::MappedTopic& shared = *topic.topic_;
   const detail::GroupGeometry geometry = detail::geometry_of(options);
   const detail::SavedGroup saved = detail::saved_group_of(geometry, name, **cursors);
   if (!saved.is_valid()) return Errc::invalid_argument;
@@ -358,7 +359,7 @@ LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::stri
                                              bool force) {
   using namespace detail;
   if (!is_valid_topic_name(name)) return Errc::invalid_argument;
-  SharedTopic& shared = *topic.topic_;
+  MappedTopic& shared = *topic.topic_;
   auto locked = lock(shared);
   if (!locked) return locked.error();
   auto found = find(shared, name);
@@ -425,7 +426,7 @@ LEAT_INLINE Result<Member> Group::join(const MemberOptions& options) const {
 }
 LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) const {
   using namespace detail;
-  const std::shared_ptr<SharedTopic>& shared = topic_.topic_;
+  const std::shared_ptr<MappedTopic>& shared = topic_.topic_;
   auto records = shared->records_for_reading();
   if (!records) return records.error();
   auto joined = topic_.join(ParticipantRole::member, [](std::uint32_t) {});
@@ -447,7 +448,7 @@ LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) cons
 
 // Offset of the next record to be claimed. If the cursor is in a segment that is not mapped yet, it
 // is at the end of the one before, and has passed all records there.
-LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
+LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::MappedTopic& topic,
                                                   const detail::GroupView& view,
                                                   std::uint32_t partition) noexcept {
   using namespace detail;
@@ -486,10 +487,11 @@ LEAT_INLINE std::uint64_t Group::released(std::uint32_t partition) const noexcep
   // [group-cursor] acquire: first the cursor. Records that it has passed have their holds.
   const std::uint64_t offset = offset_of_cursor(*topic_.topic_, *view_, partition);
   std::uint64_t held = 0;
-  view_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t) {
+  view_->each_entry([&](std::uint32_t, std::uint32_t, const InFlightEntry& entry, std::uint64_t) {
     // Records that are claimed meanwhile have offsets beyond it.
-    if (HoldPlace::unpack(load_relaxed<Why::stored_before>(hold.where)).partition == partition &&
-        load_relaxed<Why::stored_before>(hold.offset) < offset)
+    if (InFlightPlace::unpack(load_relaxed<Why::stored_before>(entry.where)).partition ==
+            partition &&
+        load_relaxed<Why::stored_before>(entry.offset) < offset)
       ++held;
   });
   return held < offset ? offset - held : 0;
@@ -507,9 +509,9 @@ LEAT_INLINE GroupInfo Group::info() const {
   info.on_expired = geometry.expired_stops()    ? OnExpired::stop
                     : geometry.expired_to_end() ? OnExpired::end
                                                 : OnExpired::start;
-  info.in_flight_limit = geometry.hold_count;
-  info.redelivered = load_acquire<Edge::hold>(view_->header().redelivered);
-  info.dead_letters = load_acquire<Edge::hold>(view_->header().dead_letters);
+  info.in_flight_limit = geometry.in_flight_limit;
+  info.redelivered = load_acquire<Edge::in_flight>(view_->header().redelivered);
+  info.dead_letters = load_acquire<Edge::in_flight>(view_->header().dead_letters);
   if (info.max_deliveries != 0)
     info.dead_letter_topic = dead_letter_topic_name(topic_.name(), name_);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
@@ -517,18 +519,19 @@ LEAT_INLINE GroupInfo Group::info() const {
   const TopicInfo topic = topic_.info();
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
     info.lag += topic.partitions[i].count_from(info.offsets[i]);
-  view_->each_hold(
-      [&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t) { ++info.in_flight; });
+  view_->each_entry(
+      [&](std::uint32_t, std::uint32_t, const InFlightEntry&, std::uint64_t) { ++info.in_flight; });
   std::uint64_t spare = 0;
-  view_->each_hold([&](std::uint32_t row, std::uint32_t, const GroupHold&, std::uint64_t word) {
-    if (phase_of(word) == HoldPhase::returned) ++info.returned;
-    if (row == geometry.seat_count) ++spare;
-  });
+  view_->each_entry(
+      [&](std::uint32_t row, std::uint32_t, const InFlightEntry&, std::uint64_t word) {
+        if (phase_of(word) == InFlightPhase::returned) ++info.returned;
+        if (row == geometry.seat_count) ++spare;
+      });
   info.returned_limit = geometry.spare_count();
-  if (spare == info.returned_limit) info.claiming = Errc::redelivery_full;
+  if (spare == info.returned_limit) info.taking = Errc::redelivery_full;
   for (std::uint32_t i = 0; i < view_->seat_high(); ++i) {
     const GroupSeat& seat = view_->seat(i);
-    const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
+    const std::uint64_t identity = load_acquire<Edge::in_flight>(seat.identity);
     if (identity == 0 || !byte_is_locked(topic_.topic_->control_fd(), lock_offset(identity)))
       continue;
     const std::size_t size =
@@ -549,7 +552,7 @@ LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> parti
     if (until.passed()) return Errc::busy;
   }
   topic_.topic_->wake_everybody();
-  if (topic_.topic_->durable() != nullptr) tell_group_moved(*topic_.topic_, GroupNews::moved);
+  if (topic_.topic_->durable() != nullptr) announce_group_moved(*topic_.topic_, GroupNews::moved);
   return {};
 }
 
@@ -573,7 +576,7 @@ LEAT_INLINE Result<bool> Group::seek_once(From to, std::optional<std::uint32_t> 
     for (std::uint32_t attempt = 0;; ++attempt) {
       if (attempt == kManyMoves) return Errc::corrupt;
       CursorValue cursor = view_->load_cursor(one.partition());
-      note_claim(*view_, one.partition(), cursor);
+      note_take(*view_, one.partition(), cursor);
       LEAT_CRASH_POINT("seek:noted");
       if (!is_durable) {
         // From here on a publisher that needs room undoes the mark, and with it the move.

@@ -1,10 +1,10 @@
 // The holds that a member owns, and what it remembers of their records.
 //
-//     HoldTable::Reservation claim;
-//     if (holds.reserve(claim, state)) hold_at(group, holds.use(claim)) …
-//     holds.commit(claim);                       // the claim was made
-//     holds.keep(ref, {state, 0, key});          // the record is now this member's
-//     holds.forget(ref, HoldPhase::free);        // and now it no longer is
+//     InFlightTable::Reservation take;
+//     if (entries.reserve(take, state)) entry_at(group, entries.use(take)) …
+//     entries.commit(take);                       // the take was made
+//     entries.keep(ref, {state, 0, key});          // the record is now this member's
+//     entries.forget(ref, InFlightPhase::free);        // and now it no longer is
 //
 // A member's own row has as many holds as it may have records in flight. A record that it returns
 // stays in its hold, so the row can run short. Claims then use spare holds, which all members of
@@ -20,9 +20,9 @@
 
 namespace leat::inline v0::detail {
 
-class HoldTable {
+class InFlightTable {
  public:
-  HoldTable(const MemberPlace& place, KeyOrder& keys) noexcept
+  InFlightTable(const MemberPlace& place, KeyOrder& keys) noexcept
       : place_{place}, group_{place.group}, keys_{keys} {}
 
   // Called after the seat is taken: finds the free holds of its row. Throws bad_alloc.
@@ -30,9 +30,9 @@ class HoldTable {
 
   // At least the number of the last claim. Claim numbers only increase in each hold, so that no
   // state of a hold ever recurs.
-  std::uint64_t claim_number() const noexcept { return claim_number_; }
-  void raise_claim_number(std::uint64_t number) noexcept {
-    claim_number_ = std::max(claim_number_, number);
+  std::uint64_t take_number() const noexcept { return take_number_; }
+  void raise_take_number(std::uint64_t number) noexcept {
+    take_number_ = std::max(take_number_, number);
   }
 
   // The holds of one claim, which may still fail: first holds of the own row, then spare ones.
@@ -43,24 +43,23 @@ class HoldTable {
   };
   // Makes sure that the claim can use() one more hold. Its holds will get `state`. False if there
   // is none left.
-  bool reserve(Reservation& claim, std::uint64_t state) noexcept {
-    if (claim.from_own != free_.size() || claim.has_spare) return true;
-    return claim.has_spare = reserve_spare(claim, state);
+  bool reserve(Reservation& take, std::uint64_t state) noexcept {
+    if (take.from_own != free_.size() || take.has_spare) return true;
+    return take.has_spare = reserve_spare(take, state);
   }
   // Returns the hold that reserve() has found.
-  HoldRef use(Reservation& claim) noexcept {
-    if (claim.from_own != free_.size())
-      return {place_.seat, free_[free_.size() - ++claim.from_own]};
-    claim.has_spare = false;
-    return {group_.geometry().seat_count, claim.spare++};
+  InFlightRef use(Reservation& take) noexcept {
+    if (take.from_own != free_.size()) return {place_.seat, free_[free_.size() - ++take.from_own]};
+    take.has_spare = false;
+    return {group_.geometry().seat_count, take.spare++};
   }
   // Frees a spare hold that was reserved and not used.
-  void release_unused(Reservation& claim, std::uint64_t state) noexcept;
+  void release_unused(Reservation& take, std::uint64_t state) noexcept;
   // Called when the claim was made. keep() or park() follows for each of its holds.
-  void commit(const Reservation& claim) noexcept { free_.resize(free_.size() - claim.from_own); }
+  void commit(const Reservation& take) noexcept { free_.resize(free_.size() - take.from_own); }
   // Whether the claim found no further hold, in the own row or among the spare ones.
-  bool was_short(const Reservation& claim) const noexcept {
-    return claim.from_own == free_.size() && claim.spare == group_.geometry().spare_count();
+  bool was_short(const Reservation& take) const noexcept {
+    return take.from_own == free_.size() && take.spare == group_.geometry().spare_count();
   }
   std::size_t free_own() const noexcept { return free_.size(); }
   // Finds holds of the own row that others have freed meanwhile.
@@ -68,17 +67,17 @@ class HoldTable {
 
   // Number of records that are claimed or retaken, and not settled.
   std::size_t in_flight() const noexcept { return in_flight_; }
-  bool is_full() const noexcept { return in_flight_ >= group_.geometry().hold_count; }
+  bool is_full() const noexcept { return in_flight_ >= group_.geometry().in_flight_limit; }
   std::size_t room() const noexcept {
-    return is_full() ? 0 : group_.geometry().hold_count - in_flight_;
+    return is_full() ? 0 : group_.geometry().in_flight_limit - in_flight_;
   }
   // Stores in the seat how many records are in flight, plus `more` that are about to be. Called
   // before the hold is stored or the cursor is moved: a member that is about to sleep reads the
   // seats to find out whether another member may die with records.
   [[gnu::always_inline]] void show_in_flight(std::size_t more = 0) noexcept {
-    // [hold] release
-    store_release<Edge::hold>(place_.own_seat().in_flight,
-                              static_cast<std::uint32_t>(in_flight_ + more));
+    // [in-flight] release
+    store_release<Edge::in_flight>(place_.own_seat().in_flight,
+                                   static_cast<std::uint32_t>(in_flight_ + more));
   }
   // Called before a record is handed out, returned or retaken: others see that this member does something.
   [[gnu::always_inline]] void show_step() noexcept {
@@ -94,13 +93,13 @@ class HoldTable {
   }
 
   // Whether this member is about to use the hold for a claim of its own: nobody can have returned it.
-  bool is_unused(HoldRef ref) const noexcept {
+  bool is_unused(InFlightRef ref) const noexcept {
     return ref.row() == place_.seat && row_[ref.index()].whose == Whose::free;
   }
   // What this member remembers of a hold; null if the hold is not its own.
-  OwnRecord* find(HoldRef ref) noexcept;
+  OwnRecord* find(InFlightRef ref) noexcept;
   // The same for a hold that is known to be its own.
-  OwnRecord& at(HoldRef ref) noexcept {
+  OwnRecord& at(InFlightRef ref) noexcept {
     return ref.row() == place_.seat ? row_[ref.index()].record : *others_.find(ref.word());
   }
   // Calls visit(ref, record) for each hold of its own. visit may forget that hold.
@@ -108,21 +107,21 @@ class HoldTable {
   void each(Visit&& visit) noexcept;
 
   // Makes the hold this member's own. The caller has counted it as in flight.
-  void keep(HoldRef ref, const OwnRecord& record) noexcept;
+  void keep(InFlightRef ref, const OwnRecord& record) noexcept;
   // Called when the hold is no longer this member's, but in phase `now`. Lowers in_flight().
-  void forget(HoldRef ref, HoldPhase now) noexcept;
+  void forget(InFlightRef ref, InFlightPhase now) noexcept;
   // Called when the record was parked: it waits for a member that may have its key. The caller
   // corrects in_flight().
-  void park(HoldRef ref) noexcept;
+  void park(InFlightRef ref) noexcept;
   // Called when another member has taken the record away, or it could not be handed out.
-  void lose(HoldRef ref) noexcept;
+  void lose(InFlightRef ref) noexcept;
   // Whether lose() was called since clear_lost().
   bool has_lost() const noexcept { return has_lost_; }
   void clear_lost() noexcept { has_lost_ = false; }
 
   // Returns to the group a record that was not handed out, if its hold is still in `state`.
   // `is_counted`: the state counts a delivery that did not happen, which is subtracted.
-  void put_back(HoldRef ref, std::uint64_t state, bool is_counted) noexcept;
+  void put_back(InFlightRef ref, std::uint64_t state, bool is_counted) noexcept;
 
  private:
   enum class Whose : std::uint8_t {
@@ -130,43 +129,44 @@ class HoldTable {
     own,   // has a record of this member
     lost,  // has, or had, a record of others
   };
-  struct RowHold {
+  struct RowEntry {
     OwnRecord record;
     Whose whose = Whose::free;
   };
 
-  bool reserve_spare(Reservation& claim, std::uint64_t state) noexcept;
+  bool reserve_spare(Reservation& take, std::uint64_t state) noexcept;
   void mark_lost(std::uint32_t index) noexcept {
     row_[index].whose = Whose::lost;
     ++lost_;
   }
-  void forget_slowly(HoldRef ref, HoldPhase now) noexcept;
+  void forget_slowly(InFlightRef ref, InFlightPhase now) noexcept;
 
   const MemberPlace& place_;
   GroupView& group_;
   KeyOrder& keys_;
-  std::vector<RowHold> row_;       // The holds of the own row.
+  std::vector<RowEntry> row_;      // The holds of the own row.
   FixedList<std::uint32_t> free_;  // Free holds of the own row; the last one is used next.
   std::size_t lost_ = 0;           // Number of `lost` holds in row_.
   FixedMap<OwnRecord> others_;     // Own records in other rows and in spare holds.
   std::size_t in_flight_ = 0;
-  std::uint64_t claim_number_ = 0;  // At least that of the last claim made.
+  std::uint64_t take_number_ = 0;   // At least that of the last claim made.
   std::uint64_t handed_ = 0;        // Copy of GroupSeat::handed.
   bool has_lost_ = false;
 };
 
-inline void HoldTable::make() {
-  const std::uint32_t count = group_.geometry().hold_count;
+inline void InFlightTable::make() {
+  const std::uint32_t count = group_.geometry().in_flight_limit;
   // Continues the number of the seat's last member.
   handed_ = load_relaxed<Why::own>(place_.own_seat().handed);
   row_.resize(count);
   free_.reserve(count);
   for (std::uint32_t index = count; index-- > 0;) {
-    // [hold] acquire: the record's former owner is done with it.
-    const std::uint64_t state = load_acquire<Edge::hold>(group_.hold(place_.seat, index).state);
-    if (phase_of(state) == HoldPhase::free) {
+    // [in-flight] acquire: the record's former owner is done with it.
+    const std::uint64_t state =
+        load_acquire<Edge::in_flight>(group_.entry(place_.seat, index).state);
+    if (phase_of(state) == InFlightPhase::free) {
       free_.push_back(index);
-      raise_claim_number(HoldState::unpack(state).generation);
+      raise_take_number(InFlightState::unpack(state).generation);
     } else {
       mark_lost(index);
     }
@@ -175,27 +175,27 @@ inline void HoldTable::make() {
 }
 
 // Reserves the first free spare hold from claim.spare on.
-[[gnu::noinline]] inline bool HoldTable::reserve_spare(Reservation& claim,
-                                                       std::uint64_t state) noexcept {
+[[gnu::noinline]] inline bool InFlightTable::reserve_spare(Reservation& take,
+                                                           std::uint64_t state) noexcept {
   const std::uint32_t spare_row = group_.geometry().seat_count;
-  for (; claim.spare < group_.geometry().spare_count(); ++claim.spare) {
-    GroupHold& hold = group_.hold(spare_row, claim.spare);
-    std::uint64_t word = load_acquire<Edge::hold>(hold.state);
-    if (phase_of(word) != HoldPhase::free) continue;
+  for (; take.spare < group_.geometry().spare_count(); ++take.spare) {
+    InFlightEntry& entry = group_.entry(spare_row, take.spare);
+    std::uint64_t word = load_acquire<Edge::in_flight>(entry.state);
+    if (phase_of(word) != InFlightPhase::free) continue;
     // Other members use it, too, perhaps with larger claim numbers.
-    if (const std::uint64_t last = HoldState::unpack(word).generation;
-        last >= HoldState::unpack(state).generation) {
-      raise_claim_number(last);
+    if (const std::uint64_t last = InFlightState::unpack(word).generation;
+        last >= InFlightState::unpack(state).generation) {
+      raise_take_number(last);
       continue;
     }
     std::uint32_t high = load_relaxed<Why::swap_checks>(group_.header().spare_high);
-    while (high <= claim.spare &&
-           !compare_exchange<Edge::hold>(group_.header().spare_high, high, claim.spare + 1)) {
+    while (high <= take.spare &&
+           !compare_exchange<Edge::in_flight>(group_.header().spare_high, high, take.spare + 1)) {
     }
-    // [hold] seq_cst: only one member gets it. Its facts are stored later, before the cursor passes
+    // [in-flight] seq_cst: only one member gets it. Its facts are stored later, before the cursor passes
     // the record.
-    if (compare_exchange<Edge::hold>(hold.state, word,
-                                     HoldState::unpack(state).reserved().pack())) {
+    if (compare_exchange<Edge::in_flight>(entry.state, word,
+                                          InFlightState::unpack(state).reserved().pack())) {
       LEAT_CRASH_POINT("take:spare");
       return true;
     }
@@ -203,48 +203,49 @@ inline void HoldTable::make() {
   return false;
 }
 
-inline void HoldTable::release_unused(Reservation& claim, std::uint64_t state) noexcept {
-  if (!claim.has_spare) return;
-  claim.has_spare = false;
-  // [hold] release
-  store_release<Edge::hold>(group_.hold(group_.geometry().seat_count, claim.spare).state,
-                            HoldState::let_go(state, HoldPhase::free));
+inline void InFlightTable::release_unused(Reservation& take, std::uint64_t state) noexcept {
+  if (!take.has_spare) return;
+  take.has_spare = false;
+  // [in-flight] release
+  store_release<Edge::in_flight>(group_.entry(group_.geometry().seat_count, take.spare).state,
+                                 InFlightState::let_go(state, InFlightPhase::free));
 }
 
-inline void HoldTable::find_settled() noexcept {
+inline void InFlightTable::find_settled() noexcept {
   for (std::uint32_t index = 0; index < row_.size() && lost_ != 0; ++index) {
     if (row_[index].whose != Whose::lost) continue;
-    // [hold] acquire: the record's former owner is done with it.
-    const std::uint64_t state = load_acquire<Edge::hold>(group_.hold(place_.seat, index).state);
-    if (phase_of(state) != HoldPhase::free) continue;
+    // [in-flight] acquire: the record's former owner is done with it.
+    const std::uint64_t state =
+        load_acquire<Edge::in_flight>(group_.entry(place_.seat, index).state);
+    if (phase_of(state) != InFlightPhase::free) continue;
     // Each redelivery raised the generation.
-    raise_claim_number(HoldState::unpack(state).generation);
+    raise_take_number(InFlightState::unpack(state).generation);
     row_[index] = {};
     --lost_;
     free_.push_back(index);
   }
 }
 
-inline OwnRecord* HoldTable::find(HoldRef ref) noexcept {
+inline OwnRecord* InFlightTable::find(InFlightRef ref) noexcept {
   if (ref.row() != place_.seat) return others_.find(ref.word());
   if (ref.index() >= row_.size() || row_[ref.index()].whose != Whose::own) return nullptr;
   return &row_[ref.index()].record;
 }
 
 template <class Visit>
-void HoldTable::each(Visit&& visit) noexcept {
+void InFlightTable::each(Visit&& visit) noexcept {
   // The row is empty if make() failed.
-  const std::size_t high = std::min<std::size_t>(group_.hold_high(place_.seat), row_.size());
+  const std::size_t high = std::min<std::size_t>(group_.entry_high(place_.seat), row_.size());
   for (std::uint32_t index = 0; index < high; ++index) {
     if (row_[index].whose == Whose::own)
-      visit(HoldRef{place_.seat, index}, OwnRecord{row_[index].record});
+      visit(InFlightRef{place_.seat, index}, OwnRecord{row_[index].record});
   }
   others_.each([&](std::uint64_t ref, const OwnRecord& record) {
-    visit(HoldRef::of(ref), OwnRecord{record});
+    visit(InFlightRef::of(ref), OwnRecord{record});
   });
 }
 
-inline void HoldTable::keep(HoldRef ref, const OwnRecord& record) noexcept {
+inline void InFlightTable::keep(InFlightRef ref, const OwnRecord& record) noexcept {
   if (ref.row() != place_.seat) [[unlikely]] {
     *others_.insert(ref.word()) = record;
     return;
@@ -253,14 +254,15 @@ inline void HoldTable::keep(HoldRef ref, const OwnRecord& record) noexcept {
   row_[ref.index()] = {record, Whose::own};
 }
 
-inline void HoldTable::park(HoldRef ref) noexcept {
+inline void InFlightTable::park(InFlightRef ref) noexcept {
   if (ref.row() == place_.seat) mark_lost(ref.index());
 }
 
-[[gnu::always_inline]] inline void HoldTable::forget(HoldRef ref, HoldPhase now) noexcept {
-  RowHold* const own = ref.row() == place_.seat ? &row_[ref.index()] : nullptr;
-  if (own == nullptr || now != HoldPhase::free || place_.by_key || is_retaken(own->record.state))
-      [[unlikely]] {
+[[gnu::always_inline]] inline void InFlightTable::forget(InFlightRef ref,
+                                                         InFlightPhase now) noexcept {
+  RowEntry* const own = ref.row() == place_.seat ? &row_[ref.index()] : nullptr;
+  if (own == nullptr || now != InFlightPhase::free || place_.by_key ||
+      is_retaken(own->record.state)) [[unlikely]] {
     forget_slowly(ref, now);
   } else {
     own->whose = Whose::free;
@@ -269,7 +271,8 @@ inline void HoldTable::park(HoldRef ref) noexcept {
   lower_in_flight(1);
 }
 
-[[gnu::noinline]] inline void HoldTable::forget_slowly(HoldRef ref, HoldPhase now) noexcept {
+[[gnu::noinline]] inline void InFlightTable::forget_slowly(InFlightRef ref,
+                                                           InFlightPhase now) noexcept {
   if (place_.by_key) {
     // Before in_flight is lowered: until then, others settle this member if it dies here.
     if (const OwnRecord* record = find(ref); record != nullptr) keys_.drop(record->key);
@@ -278,35 +281,35 @@ inline void HoldTable::park(HoldRef ref) noexcept {
     others_.erase(ref.word());
     return;
   }
-  if (now != HoldPhase::free) {
+  if (now != InFlightPhase::free) {
     mark_lost(ref.index());
     return;
   }
-  RowHold& own = row_[ref.index()];
+  RowEntry& own = row_[ref.index()];
   // Each redelivery raised the generation.
   if (is_retaken(own.record.state))
-    raise_claim_number(HoldState::unpack(own.record.state).generation);
+    raise_take_number(InFlightState::unpack(own.record.state).generation);
   own.whose = Whose::free;
   free_.push_back(ref.index());
 }
 
-[[gnu::noinline]] inline void HoldTable::lose(HoldRef ref) noexcept {
-  forget(ref, HoldPhase::returned);
+[[gnu::noinline]] inline void InFlightTable::lose(InFlightRef ref) noexcept {
+  forget(ref, InFlightPhase::returned);
   has_lost_ = true;
 }
 
-inline void HoldTable::put_back(HoldRef ref, std::uint64_t word, bool is_counted) noexcept {
-  GroupHold& hold = hold_at(group_, ref);
-  HoldState state = HoldState::unpack(word);
+inline void InFlightTable::put_back(InFlightRef ref, std::uint64_t word, bool is_counted) noexcept {
+  InFlightEntry& entry = entry_at(group_, ref);
+  InFlightState state = InFlightState::unpack(word);
   if (is_counted) --state.deliveries;
-  state.phase = HoldPhase::returned;
+  state.phase = InFlightPhase::returned;
   state.owner = 0;
   show_step();
   // Before it is returned, so that no record that is claimed from now on overtakes it.
   if (place_.by_key) {
     if (const OwnRecord* own = find(ref); own != nullptr) mark_key(group_, own->key);
   }
-  compare_exchange<Edge::hold>(hold.state, word, state.pack());
+  compare_exchange<Edge::in_flight>(entry.state, word, state.pack());
 }
 
 }  // namespace leat::inline v0::detail

@@ -1,6 +1,6 @@
 // Key slots: which member may have the records of a key. One word each, in the group's file.
 //
-//     if (gain_key(group, key, seat)) …   // a hold with this key was stored before
+//     if (gain_key(group, key, seat)) …   // a entry with this key was stored before
 //     if (release_key(group, key, seat)) announce_returned(topic, group);
 //
 // A slot has at most one owner, the only member that may hand out its records. A slot is marked
@@ -117,8 +117,8 @@ inline bool free_slots_of(const GroupView& group, std::uint32_t seat,
   for (std::uint64_t index = 0; index < group.geometry().slot_count(); ++index) {
     any |= change_slot(group.key_slot(index), [&](KeySlot& slot) {
       if (slot.owner != seat + 1) return false;
-      // [hold] acquire: if the seat has a new member by now, the slot may be the new member's.
-      if (load_acquire<Edge::hold>(group.seat(seat).identity) != identity) return false;
+      // [in-flight] acquire: if the seat has a new member by now, the slot may be the new member's.
+      if (load_acquire<Edge::in_flight>(group.seat(seat).identity) != identity) return false;
       slot.owner = 0;
       slot.asked = false;
       return true;

@@ -1,8 +1,8 @@
 // Leases: how long a member may keep a record before others take it.
 //
-//     lease.begin(hold);                     // before the record is this member's
+//     lease.begin(entry);                     // before the record is this member's
 //     if (lease.may_be_over()) …             // check which records were taken away
-//     if (lease.was_lost(ref, state)) …      // `lease_lost` instead of `not_held`
+//     if (lease.was_lost(ref, state)) …      // `lease_lost` instead of `not_in_flight`
 //
 // The user gets a copy, because the record may be overwritten after the lease has run out.
 // docs/internals/groups.md, "Handing out".
@@ -24,39 +24,39 @@ class Lease {
   explicit Lease(const MemberPlace& place) noexcept : place_{place} {}
 
   // Allocates the memory for note_lost(). Throws bad_alloc.
-  void reserve() { lost_.resize(is_set() ? place_.geometry().hold_count : 0); }
+  void reserve() { lost_.resize(is_set() ? place_.geometry().in_flight_limit : 0); }
 
   bool is_set() const noexcept { return place_.geometry().lease_ns != 0; }
 
   // Starts a lease. Called before the hold's state says that the record is this member's.
-  void begin(GroupHold& hold) noexcept {
+  void begin(InFlightEntry& entry) noexcept {
     if (!is_set()) return;
-    store_relaxed<Why::published_later>(hold.lease_until_ns, begin_now());
+    store_relaxed<Why::published_later>(entry.lease_until_ns, begin_now());
   }
   // The same for a hold that may be another member's by now: never shortens its lease.
-  void extend(GroupHold& hold) noexcept {
+  void extend(InFlightEntry& entry) noexcept {
     if (!is_set()) return;
     const std::int64_t until = begin_now();
-    std::int64_t seen = load_relaxed<Why::swap_checks>(hold.lease_until_ns);
-    while (seen < until && !compare_exchange<Edge::hold>(hold.lease_until_ns, seen, until)) {
+    std::int64_t seen = load_relaxed<Why::swap_checks>(entry.lease_until_ns);
+    while (seen < until && !compare_exchange<Edge::in_flight>(entry.lease_until_ns, seen, until)) {
     }
   }
 
   // Whether one of this member's leases may have run out. If so, the caller checks all its holds:
-  // begin_look(), then still_runs() for each one that was not taken away, with the time that it read
+  // begin_scan(), then still_runs() for each one that was not taken away, with the time that it read
   // before it read the state: later the time may be another member's.
   bool may_be_over() const noexcept { return is_set() && now_ns() >= ends_ns_; }
-  void begin_look() noexcept { ends_ns_ = std::numeric_limits<std::int64_t>::max(); }
+  void begin_scan() noexcept { ends_ns_ = std::numeric_limits<std::int64_t>::max(); }
   void still_runs(std::int64_t until_ns) noexcept { ends_ns_ = std::min(ends_ns_, until_ns); }
 
   // Remembers for a while that a delivery was taken away, for was_lost().
-  void note_lost(HoldRef ref, std::uint64_t state) noexcept {
+  void note_lost(InFlightRef ref, std::uint64_t state) noexcept {
     if (lost_.empty()) return;
     lost_[next_lost_] = {ref, state};
     if (++next_lost_ == lost_.size()) next_lost_ = 0;
   }
   // Whether this delivery was noted as lost. Forgets it.
-  bool was_lost(HoldRef ref, std::uint64_t state) noexcept {
+  bool was_lost(InFlightRef ref, std::uint64_t state) noexcept {
     for (Lost& one : lost_) {
       if (one.state == 0 || one.ref != ref || one.state != state) continue;
       one.state = 0;
@@ -89,7 +89,7 @@ class Lease {
 
  private:
   struct Lost {
-    HoldRef ref;
+    InFlightRef ref;
     std::uint64_t state = 0;  // 0: unused.
   };
 

@@ -48,8 +48,8 @@ class MemberCore final : public Waiter {
   Result<std::size_t> acknowledge(std::span<const Delivery> deliveries);
   Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
   Result<std::size_t> acknowledge_all();
-  Result<void> give_back(const Delivery& delivery, std::chrono::nanoseconds delay);
-  std::size_t in_flight() const noexcept { return holds_.in_flight(); }
+  Result<void> requeue(const Delivery& delivery, std::chrono::nanoseconds delay);
+  std::size_t in_flight() const noexcept { return entries_.in_flight(); }
   void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
   void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
 
@@ -80,22 +80,24 @@ class MemberCore final : public Waiter {
   Got take_now(Delivery& delivery);
   Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
   Got hand_out(Delivery& delivery);
-  bool hand_over(HoldRef ref, std::uint64_t& state, bool& is_dead_letter) noexcept;
+  bool hand_over(InFlightRef ref, std::uint64_t& state, bool& is_dead_letter) noexcept;
   std::uint64_t hand_over_again(std::uint64_t ready, bool& is_dead_letter) const noexcept;
-  Got get_ready(std::size_t want, HoldPhase phase) noexcept;
+  Got get_ready(std::size_t want, InFlightPhase phase) noexcept;
   Found retake(std::size_t want) noexcept;
-  Found claim_new(std::size_t want, HoldPhase phase) noexcept;
-  Got deliver(const WalkedRecord& found, std::uint64_t state, HoldRef ref, Delivery& delivery,
+  Found take_new(std::size_t want, InFlightPhase phase) noexcept;
+  Got deliver(const ScannedRecord& found, std::uint64_t state, InFlightRef ref, Delivery& delivery,
               bool is_dead_letter);
-  Got copy_payload(HoldRef ref, std::uint64_t state, Bytes& payload, bool is_dead_letter) noexcept;
-  Got deliver_returned(std::uint64_t state, HoldRef ref, bool is_dead_letter, Delivery& delivery);
+  Got copy_payload(InFlightRef ref, std::uint64_t state, Bytes& payload,
+                   bool is_dead_letter) noexcept;
+  Got deliver_returned(std::uint64_t state, InFlightRef ref, bool is_dead_letter,
+                       Delivery& delivery);
   Got deliver_stored(const ReadyRecord& next, std::uint64_t state, bool is_dead_letter,
                      Delivery& delivery);
   Got not_stored(GapReason reason, const Delivery& delivery);
-  Got put_back(HoldRef ref, std::uint64_t state, bool is_counted) noexcept;
-  Got put_back(HoldRef ref, std::uint64_t state, bool is_counted, Error error) noexcept;
-  void tell_events();
-  Got bury(const Delivery& delivery);
+  Got put_back(InFlightRef ref, std::uint64_t state, bool is_counted) noexcept;
+  Got put_back(InFlightRef ref, std::uint64_t state, bool is_counted, Error error) noexcept;
+  void report_events();
+  Got dead_letter(const Delivery& delivery);
   bool is_overtaking() noexcept;
   Got nothing_now();
   class InPoll;
@@ -105,18 +107,18 @@ class MemberCore final : public Waiter {
   // Settling records.
   OwnRecord* find_own(const Delivery& delivery) noexcept;
   bool is_in_hand(const Delivery& delivery) noexcept;
-  Errc why_not_held(const Delivery& delivery) noexcept;
-  Errc settle(const Delivery& delivery, HoldPhase to) noexcept;
-  Errc settle(const Delivery& delivery, HoldPhase to, bool& may_make_room) noexcept;
-  bool delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept;
+  Errc why_not_in_flight(const Delivery& delivery) noexcept;
+  Errc settle(const Delivery& delivery, InFlightPhase to) noexcept;
+  Errc settle(const Delivery& delivery, InFlightPhase to, bool& may_make_room) noexcept;
+  bool delay_entry(Delivery& delivery, std::chrono::nanoseconds delay) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
   void forget_lost_leases() noexcept;
-  void wake_publishers() noexcept { SharedTopic::wake(shared().header().space_wake); }
+  void wake_publishers() noexcept { MappedTopic::wake(shared().header().space_wake); }
 
   // Waiting, and looking after other members.
   bool is_ready() noexcept override;
-  Result<std::int64_t> look_around() override;
-  Error look_now_and_then();
+  Result<std::int64_t> housekeep() override;
+  Error housekeep_if_due();
   std::int64_t next_event() noexcept;
 
   Topic topic_;
@@ -124,12 +126,12 @@ class MemberCore final : public Waiter {
   MemberPlace place_;
   SegmentPins pins_{place_};
   KeyOrder keys_{place_};
-  HoldTable holds_{place_, keys_};
+  InFlightTable entries_{place_, keys_};
   Lease lease_{place_};
-  ReadyRecords ready_{place_, holds_};
-  Redelivery redelivery_{place_, holds_, keys_, lease_, ready_};
-  Claimer claimer_{place_, pins_, holds_, keys_, lease_, ready_, redelivery_};
-  OtherMembers others_{place_, holds_, keys_, redelivery_};
+  ReadyRecords ready_{place_, entries_};
+  Redelivery redelivery_{place_, entries_, keys_, lease_, ready_};
+  RecordTaker taker_{place_, pins_, entries_, keys_, lease_, ready_, redelivery_};
+  OtherMembers others_{place_, entries_, keys_, redelivery_};
   DeadLetterTopic dead_letters_{topic_, place_.topic, group()};
   StoredFetch stored_{place_};
   FoundInBatch found_in_batch_;  // The last retaken record of a batch.

@@ -16,19 +16,19 @@ namespace leat::inline v0::detail {
 [[gnu::always_inline]] inline Got MemberCore::hand_out(Delivery& delivery) {
   while (!ready_.empty()) {
     if (place_.by_key && is_overtaking()) [[unlikely]] {
-      ready_.give_back();
+      ready_.requeue();
       break;
     }
     const ReadyRecord& next = ready_.take();
     std::uint64_t state = next.state;
     bool is_dead_letter = false;
-    if (phase_of(state) == HoldPhase::ready && !hand_over(next.ref, state, is_dead_letter))
+    if (phase_of(state) == InFlightPhase::ready && !hand_over(next.ref, state, is_dead_letter))
         [[unlikely]]
       continue;
-    OwnRecord& own = holds_.at(next.ref);
+    OwnRecord& own = entries_.at(next.ref);
     own.state = state;
     own.order = ++order_;
-    holds_.show_step();
+    entries_.show_step();
     const Got got = next.record.payload != nullptr
                         ? deliver(next.record, state, next.ref, delivery, false)
                     : shared().durable() != nullptr
@@ -41,50 +41,50 @@ namespace leat::inline v0::detail {
 
 // Changes a record's state from ready to held. False if another member took the record away,
 // because this one made no progress.
-[[gnu::always_inline]] inline bool MemberCore::hand_over(HoldRef ref, std::uint64_t& state,
+[[gnu::always_inline]] inline bool MemberCore::hand_over(InFlightRef ref, std::uint64_t& state,
                                                          bool& is_dead_letter) noexcept {
-  GroupHold& hold = hold_at(group(), ref);
-  lease_.extend(hold);
-  const bool is_first = HoldState::is_undelivered(state);
-  std::uint64_t held = HoldState::hand_over(state);
+  InFlightEntry& entry = entry_at(group(), ref);
+  lease_.extend(entry);
+  const bool is_first = InFlightState::is_undelivered(state);
+  std::uint64_t delivered = InFlightState::hand_over(state);
   if (!is_first) [[unlikely]]
-    held = hand_over_again(state, is_dead_letter);
-  // [hold] seq_cst: the record is either handed out or taken away.
-  if (!compare_exchange<Edge::hold>(hold.state, state, held)) [[unlikely]] {
-    holds_.lose(ref);
+    delivered = hand_over_again(state, is_dead_letter);
+  // [in-flight] seq_cst: the record is either handed out or taken away.
+  if (!compare_exchange<Edge::in_flight>(entry.state, state, delivered)) [[unlikely]] {
+    entries_.lose(ref);
     return false;
   }
   LEAT_CRASH_POINT("take:handed");
   if (!is_first && !is_dead_letter) [[unlikely]]
-    fetch_add<Edge::hold>(group().header().redelivered, 1);
-  state = held;
+    fetch_add<Edge::in_flight>(group().header().redelivered, 1);
+  state = delivered;
   return true;
 }
 
 // Returns the new state of a record that was handed out before.
 [[gnu::noinline]] inline std::uint64_t MemberCore::hand_over_again(
     std::uint64_t ready, bool& is_dead_letter) const noexcept {
-  HoldState state = HoldState::unpack(ready);
+  InFlightState state = InFlightState::unpack(ready);
   is_dead_letter = geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
-  state.phase = HoldPhase::held;
-  if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
+  state.phase = InFlightPhase::delivered;
+  if (!is_dead_letter && state.deliveries < InFlightState::kMaxDeliveries) ++state.deliveries;
   return state.pack();
 }
 
 // By key: whether a record was taken away that must be delivered before those in ready_.
 inline bool MemberCore::is_overtaking() noexcept {
   if (lease_.may_be_over()) forget_lost_leases();
-  return holds_.has_lost();
+  return entries_.has_lost();
 }
 
 // Builds the Delivery of a record that this member holds. `none` if the lease ran out meanwhile.
-[[gnu::always_inline]] inline Got MemberCore::deliver(const WalkedRecord& found,
-                                                      std::uint64_t state, HoldRef ref,
+[[gnu::always_inline]] inline Got MemberCore::deliver(const ScannedRecord& found,
+                                                      std::uint64_t state, InFlightRef ref,
                                                       Delivery& delivery, bool is_dead_letter) {
   delivery.state_ = state;
   delivery.position_ = found.position;
-  delivery.hold_ = place_.mark_of(ref);
-  delivery.deliveries = HoldState::unpack(state).deliveries;
+  delivery.entry_ = place_.mark_of(ref);
+  delivery.deliveries = InFlightState::unpack(state).deliveries;
   Record& record = delivery.record;
   record = {};
   record.offset = found.offset;
@@ -101,10 +101,10 @@ inline bool MemberCore::is_overtaking() noexcept {
 
 // Replaces `payload` by a copy, which the user gets if the group has a lease. If there is no memory
 // for it, the record goes back to the group.
-[[gnu::noinline]] inline Got MemberCore::copy_payload(HoldRef ref, std::uint64_t state,
+[[gnu::noinline]] inline Got MemberCore::copy_payload(InFlightRef ref, std::uint64_t state,
                                                       Bytes& payload,
                                                       bool is_dead_letter) noexcept {
-  const HeldRead read{pins_, hold_at(group(), ref), state};
+  const InFlightRead read{pins_, entry_at(group(), ref), state};
   std::vector<std::byte>* const copy = lease_.new_copy(payload.size());
   if (copy == nullptr) return put_back(ref, state, !is_dead_letter, kNoMemory);
   for (std::size_t i = 0; read.is_own() && i < payload.size(); ++i) {
@@ -113,7 +113,7 @@ inline bool MemberCore::is_overtaking() noexcept {
         load_relaxed<Why::rechecked>(reinterpret_cast<const std::uint8_t&>(payload[i])));
   }
   if (!read.is_still_own()) {
-    holds_.lose(ref);
+    entries_.lose(ref);
     return Got::none;
   }
   payload = Bytes{*copy};
@@ -121,31 +121,31 @@ inline bool MemberCore::is_overtaking() noexcept {
 }
 
 // Delivers a retaken record. Its hold says where it is.
-[[gnu::noinline]] inline Got MemberCore::deliver_returned(std::uint64_t state, HoldRef ref,
+[[gnu::noinline]] inline Got MemberCore::deliver_returned(std::uint64_t state, InFlightRef ref,
                                                           bool is_dead_letter, Delivery& delivery) {
-  const GroupHold& hold = hold_at(group(), ref);
-  std::optional<WalkedRecord> found;
+  const InFlightEntry& entry = entry_at(group(), ref);
+  std::optional<ScannedRecord> found;
   {
-    const HeldRead read{pins_, hold, state};
-    if (read.is_own()) found = find_held(shared(), place_.records, hold, found_in_batch_);
+    const InFlightRead read{pins_, entry, state};
+    if (read.is_own()) found = find_in_flight(shared(), place_.records, entry, found_in_batch_);
     if (!found && read.is_still_own()) return fail(Errc::corrupt);
   }
   if (!found) {
-    holds_.lose(ref);
+    entries_.lose(ref);
     return Got::none;
   }
   const Got got = deliver(*found, state, ref, delivery, is_dead_letter);
-  return got == Got::one && is_dead_letter ? bury(delivery) : got;
+  return got == Got::one && is_dead_letter ? dead_letter(delivery) : got;
 }
 
 // Returns to the group a record that could not be handed out.
-inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counted) noexcept {
-  holds_.put_back(ref, state, is_counted);
+inline Got MemberCore::put_back(InFlightRef ref, std::uint64_t state, bool is_counted) noexcept {
+  entries_.put_back(ref, state, is_counted);
   announce_returned(shared(), group());
-  holds_.lose(ref);
+  entries_.lose(ref);
   return Got::none;
 }
-inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counted,
+inline Got MemberCore::put_back(InFlightRef ref, std::uint64_t state, bool is_counted,
                                 Error error) noexcept {
   (void)put_back(ref, state, is_counted);
   return fail(error);
@@ -155,14 +155,14 @@ inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counte
 [[gnu::noinline]] inline Got MemberCore::deliver_stored(const ReadyRecord& next,
                                                         std::uint64_t state, bool is_dead_letter,
                                                         Delivery& delivery) {
-  const HoldRef ref = next.ref;
-  const GroupHold& hold = hold_at(group(), ref);
-  const std::uint64_t offset = load_relaxed<Why::rechecked>(hold.offset);
+  const InFlightRef ref = next.ref;
+  const InFlightEntry& entry = entry_at(group(), ref);
+  const std::uint64_t offset = load_relaxed<Why::rechecked>(entry.offset);
   const std::uint32_t partition =
-      HoldPlace::unpack(load_relaxed<Why::rechecked>(hold.where)).partition;
-  fence_acquire<Edge::hold>();
-  if (load_acquire<Edge::hold>(hold.state) != state) {  // The lease has run out.
-    holds_.lose(ref);
+      InFlightPlace::unpack(load_relaxed<Why::rechecked>(entry.where)).partition;
+  fence_acquire<Edge::in_flight>();
+  if (load_acquire<Edge::in_flight>(entry.state) != state) {  // The lease has run out.
+    entries_.lose(ref);
     return Got::none;
   }
   if (partition >= geometry().partition_count) return fail(Errc::corrupt);
@@ -171,8 +171,8 @@ inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counte
     return put_back(ref, state, !is_dead_letter);
   delivery.state_ = state;
   delivery.position_ = offset;
-  delivery.hold_ = place_.mark_of(ref);
-  delivery.deliveries = HoldState::unpack(state).deliveries;
+  delivery.entry_ = place_.mark_of(ref);
+  delivery.deliveries = InFlightState::unpack(state).deliveries;
   delivery.record = {};
   delivery.record.offset = offset;
   delivery.record.partition = partition;
@@ -182,37 +182,37 @@ inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counte
   });
   if (!is_there) return put_back(ref, state, !is_dead_letter, is_there.error());
   if (!*is_there) return not_stored(reason, delivery);
-  return is_dead_letter ? bury(delivery) : Got::one;
+  return is_dead_letter ? dead_letter(delivery) : Got::one;
 }
 
 // A record that was claimed, and cannot be read any more: it is done.
 inline Got MemberCore::not_stored(GapReason reason, const Delivery& delivery) {
   const Record& record = delivery.record;
-  (void)settle(delivery, HoldPhase::free);
+  (void)settle(delivery, InFlightPhase::free);
   if (on_event_) on_event_({record.offset, 1, reason, record.partition});
   return Got::none;
 }
 
 // Tells the user of the gaps that this member's claims have passed.
-inline void MemberCore::tell_events() {
-  FixedList<Event>& events = claimer_.events();
+inline void MemberCore::report_events() {
+  FixedList<Event>& events = taker_.events();
   if (events.empty()) [[likely]]
     return;
   // The callback may use this member.
-  const std::vector<Event> told(events.begin(), events.end());
+  const std::vector<Event> reported(events.begin(), events.end());
   events.clear();
-  for (const Event& one : told) {
+  for (const Event& one : reported) {
     if (on_event_) on_event_(one);
   }
 }
 
 // Moves a record that was handed out too often to the dead-letter topic.
-inline Got MemberCore::bury(const Delivery& delivery) {
+inline Got MemberCore::dead_letter(const Delivery& delivery) {
   if (dead_letters_.publish(delivery.record, delivery.deliveries)) {
-    fetch_add<Edge::hold>(group().header().dead_letters, 1);
-    (void)settle(delivery, HoldPhase::free);
+    fetch_add<Edge::in_flight>(group().header().dead_letters, 1);
+    (void)settle(delivery, InFlightPhase::free);
   } else {
-    (void)give_back(delivery, std::chrono::seconds{1});  // Tried again later.
+    (void)requeue(delivery, std::chrono::seconds{1});  // Tried again later.
   }
   return Got::none;
 }
@@ -222,15 +222,15 @@ inline Got MemberCore::bury(const Delivery& delivery) {
 // Called when nothing is ready: retakes returned records, or claims new ones. As many of the latter as were
 // retaken last are claimed first, if there are any: otherwise records that are given back at once, each time,
 // would keep all others away.
-[[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, HoldPhase phase) noexcept {
-  if (holds_.is_full() && lease_.is_set()) forget_lost_leases();
-  const bool new_first = new_due_ != 0 && !holds_.is_full();
-  Found found = new_first ? claim_new(want, phase) : retake(want);
+[[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, InFlightPhase phase) noexcept {
+  if (entries_.is_full() && lease_.is_set()) forget_lost_leases();
+  const bool new_first = new_due_ != 0 && !entries_.is_full();
+  Found found = new_first ? take_new(want, phase) : retake(want);
   if (found == Found::none && new_first) {
     found = retake(want);
   } else if (found == Found::none) {
-    if (holds_.is_full()) return fail(Errc::in_flight_full);
-    found = claim_new(want, phase);
+    if (entries_.is_full()) return fail(Errc::in_flight_full);
+    found = take_new(want, phase);
   }
   switch (found) {
     case Found::some: return Got::one;
@@ -238,20 +238,20 @@ inline Got MemberCore::bury(const Delivery& delivery) {
     case Found::closed: return fail(Errc::closed);
     case Found::corrupt: break;
   }
-  return fail(claimer_.error().code != Errc::ok ? claimer_.error() : Error{Errc::corrupt});
+  return fail(taker_.error().code != Errc::ok ? taker_.error() : Error{Errc::corrupt});
 }
 
 inline Found MemberCore::retake(std::size_t want) noexcept {
-  const Found found = redelivery_.take(want, claimer_.members());
+  const Found found = redelivery_.take(want, taker_.members());
   if (found == Found::some) {
-    claimer_.resume();
+    taker_.resume();
     new_due_ = ready_.size();
   }
   return found;
 }
 
-inline Found MemberCore::claim_new(std::size_t want, HoldPhase phase) noexcept {
-  const Found found = claimer_.claim(want, phase);
+inline Found MemberCore::take_new(std::size_t want, InFlightPhase phase) noexcept {
+  const Found found = taker_.take(want, phase);
   new_due_ -= found == Found::some ? std::min(new_due_, ready_.size()) : new_due_;
   return found;
 }
@@ -277,7 +277,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return fail(wrong);
   if ((++takes_ & 7) == 0) {
-    if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) [[unlikely]]
+    if (const Error wrong = housekeep_if_due(); wrong.code != Errc::ok) [[unlikely]]
       return fail(wrong);
   }
   lease_.clear_copies();
@@ -285,8 +285,9 @@ inline Got MemberCore::take_now(Delivery& delivery) {
     Got got = hand_out(delivery);
     if (got != Got::none) return got;
     // By key, nothing is claimed ahead: that would keep the records' keys from other members.
-    got = place_.by_key ? get_ready(1, HoldPhase::held) : get_ready(kAhead, HoldPhase::ready);
-    tell_events();
+    got = place_.by_key ? get_ready(1, InFlightPhase::delivered)
+                        : get_ready(kAhead, InFlightPhase::ready);
+    report_events();
     if (got != Got::one) return got == Got::failed ? got : nothing_now();
     patience_.note(ready_.size());
   }
@@ -294,7 +295,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
 
 inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, std::size_t limit) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
-  if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) return wrong;
+  if (const Error wrong = housekeep_if_due(); wrong.code != Errc::ok) return wrong;
   lease_.clear_copies();
   std::size_t count = 0;
   Got got = Got::none;
@@ -312,10 +313,10 @@ inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, st
       continue;
     }
     into.pop_back();
-    if (got == Got::failed || (count != 0 && claimer_.members() > 1))
+    if (got == Got::failed || (count != 0 && taker_.members() > 1))
       break;  // Leaves the rest to other members.
-    got = get_ready(limit - count, HoldPhase::held);
-    tell_events();
+    got = get_ready(limit - count, InFlightPhase::delivered);
+    report_events();
     if (got != Got::one) break;
   }
   patience_.note(count);
@@ -401,8 +402,8 @@ class MemberCore::InCallback {
   InCallback& operator=(const InCallback&) = delete;
   ~InCallback() {
     if (has_returned || !member_.is_seated_) return;
-    (void)member_.give_back(delivery_, std::chrono::nanoseconds{0});
-    member_.ready_.give_back();
+    (void)member_.requeue(delivery_, std::chrono::nanoseconds{0});
+    member_.ready_.requeue();
   }
   bool has_returned = false;
 
@@ -419,7 +420,7 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   const InPoll in_poll{*this};
-  if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) return wrong;
+  if (const Error wrong = housekeep_if_due(); wrong.code != Errc::ok) return wrong;
   lease_.clear_copies();
   lease_.keep_one(true);
   std::size_t count = 0;
@@ -428,13 +429,14 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
   while (count < limit) {
     got = hand_out(delivery);
     if (got == Got::none) {
-      if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.
-      if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) {
+      if (count != 0 && taker_.members() > 1) break;  // The rest is the share of the others.
+      if (const Error wrong = housekeep_if_due(); wrong.code != Errc::ok) {
         got = fail(wrong);
         break;
       }
-      got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
-      tell_events();
+      got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce),
+                      InFlightPhase::ready);
+      report_events();
       if (got != Got::one) break;
       continue;
     }
@@ -449,7 +451,7 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
     if (!is_seated_) [[unlikely]]
       break;
     // Unless the callback acknowledged it. If the lease has run out, others have it.
-    if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
+    if (is_in_hand(delivery)) (void)settle(delivery, InFlightPhase::free);
   }
   patience_.note(count);
   if (count != 0) return count;

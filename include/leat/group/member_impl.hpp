@@ -47,9 +47,8 @@ LEAT_INLINE Result<std::size_t> Member::acknowledge_up_to(const Delivery& delive
   return core_->acknowledge_up_to(delivery);
 }
 LEAT_INLINE Result<std::size_t> Member::acknowledge_all() { return core_->acknowledge_all(); }
-LEAT_INLINE Result<void> Member::give_back(const Delivery& delivery,
-                                           std::chrono::nanoseconds delay) {
-  return core_->give_back(delivery, delay);
+LEAT_INLINE Result<void> Member::requeue(const Delivery& delivery, std::chrono::nanoseconds delay) {
+  return core_->requeue(delivery, delay);
 }
 LEAT_INLINE Result<void> Member::wait(const Deadline& deadline, const std::stop_token& stop) {
   return core_->wait(deadline, stop);

@@ -32,26 +32,26 @@ inline constexpr std::int64_t kOthersDie = 4'000'000;
 enum class Found : std::uint8_t { some, none, closed, corrupt };
 
 // Identifies a hold of the group: row and index, in one word that is stored and loaded whole.
-class HoldRef {
+class InFlightRef {
  public:
-  constexpr HoldRef() noexcept = default;
-  constexpr HoldRef(std::uint32_t row, std::uint32_t index) noexcept
+  constexpr InFlightRef() noexcept = default;
+  constexpr InFlightRef(std::uint32_t row, std::uint32_t index) noexcept
       : word_{std::uint64_t{row} << 32 | index} {}
-  static constexpr HoldRef of(std::uint64_t word) noexcept {
+  static constexpr InFlightRef of(std::uint64_t word) noexcept {
     return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
   }
 
   constexpr std::uint32_t row() const noexcept { return static_cast<std::uint32_t>(word_ >> 32); }
   constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(word_); }
   constexpr std::uint64_t word() const noexcept { return word_; }
-  bool operator==(const HoldRef&) const noexcept = default;
+  bool operator==(const InFlightRef&) const noexcept = default;
 
  private:
   std::uint64_t word_ = 0;
 };
 
 struct MemberPlace {
-  SharedTopic& topic;
+  MappedTopic& topic;
   GroupView& group;
   Participant& participant;
   const std::byte* records = nullptr;  // The topic's records, mapped for reading.
@@ -66,22 +66,22 @@ struct MemberPlace {
 
   // What a Delivery says of its hold: which one it is, and in the upper bits which member of this process has it.
   // Members of different groups have holds of the same numbers and states.
-  std::uint64_t mark_of(HoldRef ref) const noexcept {
+  std::uint64_t mark_of(InFlightRef ref) const noexcept {
     return number << 28 | std::uint64_t{ref.row()} << 20 | ref.index();
   }
   bool is_mark(std::uint64_t mark) const noexcept { return mark >> 28 == number; }
-  static HoldRef ref_of(std::uint64_t mark) noexcept {
+  static InFlightRef ref_of(std::uint64_t mark) noexcept {
     return {static_cast<std::uint32_t>(mark >> 20 & 0xff),
             static_cast<std::uint32_t>(mark & 0xfffff)};
   }
   // The row of spare holds follows those of the seats, and is the longest.
-  static_assert(kMaxSeats <= 0xff && kSpareRows * kMaxHolds <= 1U << 20);
+  static_assert(kMaxSeats <= 0xff && kSpareRows * kMaxInFlight <= 1U << 20);
 
   // Whether this record may be handed out.
   bool may_hand_out(std::uint32_t partition, std::uint64_t offset) const noexcept {
     if (!waits_for_saves) return true;
     if (partition >= geometry().partition_count) return false;
-    // [keeper] The saved group begins there. [sync] seq_cst: read after the record is this member's.
+    // [archiver] The saved group begins there. [sync] seq_cst: read after the record is this member's.
     return offset < load_seq_cst<Edge::sync>(group.cursor(partition).limit.value);
   }
 
@@ -99,22 +99,22 @@ struct MemberPlace {
   std::uint32_t owner() const noexcept { return seat + 1; }
 };
 
-inline GroupHold& hold_at(const GroupView& group, HoldRef ref) noexcept {
-  return group.hold(ref.row(), ref.index());
+inline InFlightEntry& entry_at(const GroupView& group, InFlightRef ref) noexcept {
+  return group.entry(ref.row(), ref.index());
 }
 
 // A record that this member has claimed or retaken, and not handed out. Other members may take the
 // hold from it at any time and use it for another record, so what it must know of its own is here.
 struct ReadyRecord {
-  WalkedRecord record;  // If retaken, only its key: its hold has the rest.
-  HoldRef ref;
+  ScannedRecord record;  // If retaken, only its key: its hold has the rest.
+  InFlightRef ref;
   std::uint64_t state;
 };
 
 // A returned record, as read from its hold.
 struct ReturnedRecord {
   std::uint64_t offset, key, state;
-  HoldRef ref;
+  InFlightRef ref;
 
   bool operator<(const ReturnedRecord& other) const noexcept {
     return std::tuple{offset, ref.word()} < std::tuple{other.offset, other.ref.word()};

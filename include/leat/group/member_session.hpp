@@ -30,7 +30,7 @@ inline Result<void> MemberCore::take_seat(const std::string& name) {
   const std::uint64_t identity = identity_of(participant_.state());
   for (const bool of_the_dead : {false, true}) {
     for (std::uint32_t index = 0; index < geometry().seat_count && !is_seated_; ++index) {
-      const std::uint64_t holder = load_acquire<Edge::hold>(group().seat(index).identity);
+      const std::uint64_t holder = load_acquire<Edge::in_flight>(group().seat(index).identity);
       if (holder != 0) {
         if (!of_the_dead || byte_is_locked(shared().control_fd(), lock_offset(holder))) continue;
         settle_dead_member(shared(), group(), index, holder);
@@ -48,12 +48,13 @@ inline Result<void> MemberCore::take_seat(const std::string& name) {
 inline bool MemberCore::try_seat(std::uint32_t index, std::uint64_t identity) noexcept {
   std::uint32_t high = load_relaxed<Why::swap_checks>(group().header().seat_high);
   while (high <= index &&
-         !compare_exchange<Edge::hold>(group().header().seat_high, high, index + 1)) {
+         !compare_exchange<Edge::in_flight>(group().header().seat_high, high, index + 1)) {
   }
   std::uint64_t vacant = 0;
-  // [hold] seq_cst: only one member gets the seat; what its last member left was settled before.
+  // [in-flight] seq_cst: only one member gets the seat; what its last member left was settled before.
   // [group] seq_cst: the seat is taken before `closed` is read.
-  if (!compare_exchange<Edge::hold>(group().seat(index).identity, vacant, identity)) return false;
+  if (!compare_exchange<Edge::in_flight>(group().seat(index).identity, vacant, identity))
+    return false;
   place_.seat = index;
   return true;
 }
@@ -69,20 +70,20 @@ inline void MemberCore::introduce(const std::string& name) noexcept {
   store_relaxed<Why::hint>(seat.participant, participant_.index());
   store_relaxed<Why::published_later>(seat.in_flight, 0);
   // Continues the numbers of the seat's last member.
-  holds_.raise_claim_number(
-      ClaimName::unpack(load_acquire<Edge::group_cursor>(seat.claiming)).number);
+  entries_.raise_take_number(
+      TakeName::unpack(load_acquire<Edge::group_cursor>(seat.taking)).number);
 }
 
 // Allocates all memory that handing out and settling need. May throw bad_alloc, because there is
 // nothing to lose yet.
 inline void MemberCore::make_tables() {
-  holds_.make();
+  entries_.make();
   lease_.reserve();
   ready_.reserve();
   redelivery_.reserve();
-  claimer_.reserve();
+  taker_.reserve();
   others_.reserve();
-  if (place_.by_key) keys_.reserve(geometry().hold_count);
+  if (place_.by_key) keys_.reserve(geometry().in_flight_limit);
   stored_.reserve();
 }
 
@@ -90,17 +91,18 @@ inline void MemberCore::make_tables() {
 inline void MemberCore::leave() noexcept {
   if (!std::exchange(is_seated_, false) || participant_.forked()) return;
   bool any = false;
-  holds_.each([&](HoldRef ref, const OwnRecord& own) {
+  entries_.each([&](InFlightRef ref, const OwnRecord& own) {
     std::uint64_t word = own.state;
-    HoldState state = HoldState::unpack(word);
+    InFlightState state = InFlightState::unpack(word);
     const bool is_done = own.order != 0 && geometry().at_most_once();
     // Its delivery was counted, but it was not handed out.
-    if (own.order == 0 && state.phase == HoldPhase::held) --state.deliveries;
-    state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
+    if (own.order == 0 && state.phase == InFlightPhase::delivered) --state.deliveries;
+    state.phase = is_done ? InFlightPhase::free : InFlightPhase::returned;
     state.owner = 0;
     state.delayed = false;
     if (place_.by_key) mark_key(group(), own.key);
-    any = compare_exchange<Edge::hold>(hold_at(group(), ref).state, word, state.pack()) || any;
+    any =
+        compare_exchange<Edge::in_flight>(entry_at(group(), ref).state, word, state.pack()) || any;
     LEAT_CRASH_POINT("leave:returned");
   });
   // Announced even if no record was returned: others may wait for slots that they have emptied.
@@ -122,10 +124,10 @@ inline void MemberCore::vacate() noexcept {
   GroupSeat& seat = place_.own_seat();
   store_relaxed<Why::published_later>(seat.in_flight, 0);
   std::uint64_t identity = identity_of(participant_.state());
-  // [hold] seq_cst: all reads of this member are complete.
-  compare_exchange<Edge::hold>(seat.identity, identity, 0);
+  // [in-flight] seq_cst: all reads of this member are complete.
+  compare_exchange<Edge::in_flight>(seat.identity, identity, 0);
   LEAT_CRASH_POINT("leave:vacated");
-  SharedTopic::wake(shared().header().space_wake);
+  MappedTopic::wake(shared().header().space_wake);
   if (is_closed()) finish_closing(shared());
 }
 
@@ -155,55 +157,55 @@ inline Errc MemberCore::check() noexcept {
 
 // What this member remembers of a delivery; null if it is not, or no longer, its own.
 inline OwnRecord* MemberCore::find_own(const Delivery& delivery) noexcept {
-  if (!place_.is_mark(delivery.hold_)) return nullptr;
-  OwnRecord* const own = holds_.find(MemberPlace::ref_of(delivery.hold_));
+  if (!place_.is_mark(delivery.entry_)) return nullptr;
+  OwnRecord* const own = entries_.find(MemberPlace::ref_of(delivery.entry_));
   return own != nullptr && own->state == delivery.state_ ? own : nullptr;
 }
 inline bool MemberCore::is_in_hand(const Delivery& delivery) noexcept {
   const OwnRecord* const own = find_own(delivery);
   return own != nullptr && own->order != 0;
 }
-inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
-  const bool is_lost = place_.is_mark(delivery.hold_) &&
-                       lease_.was_lost(MemberPlace::ref_of(delivery.hold_), delivery.state_);
-  return is_lost ? Errc::lease_lost : Errc::not_held;
+inline Errc MemberCore::why_not_in_flight(const Delivery& delivery) noexcept {
+  const bool is_lost = place_.is_mark(delivery.entry_) &&
+                       lease_.was_lost(MemberPlace::ref_of(delivery.entry_), delivery.state_);
+  return is_lost ? Errc::lease_lost : Errc::not_in_flight;
 }
 
 // Frees or returns a hold of this member. Says whether publishers are to be woken for room that this may
 // have made.
-[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery, HoldPhase to,
+[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery, InFlightPhase to,
                                                       bool& may_make_room) noexcept {
-  const HoldRef ref = MemberPlace::ref_of(delivery.hold_);
-  const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
-  GroupHold& hold = hold_at(group(), ref);
+  const InFlightRef ref = MemberPlace::ref_of(delivery.entry_);
+  const std::uint64_t settled = InFlightState::let_go(delivery.state_, to);
+  InFlightEntry& entry = entry_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
   // Before it is returned, so that no record that is claimed from now on overtakes it.
-  if (to == HoldPhase::returned) [[unlikely]]
-    holds_.show_step();
-  if (to == HoldPhase::returned && place_.by_key) mark_key(group(), holds_.at(ref).key);
+  if (to == InFlightPhase::returned) [[unlikely]]
+    entries_.show_step();
+  if (to == InFlightPhase::returned && place_.by_key) mark_key(group(), entries_.at(ref).key);
   if (!lease_.is_set()) [[likely]] {
-    // [hold] release: all reads of the record are complete. No swap is needed: without a lease,
+    // [in-flight] release: all reads of the record are complete. No swap is needed: without a lease,
     // nobody takes a held record away from a living member.
-    store_release<Edge::hold>(hold.state, settled);
+    store_release<Edge::in_flight>(entry.state, settled);
   } else if (std::uint64_t word = delivery.state_;
-             !compare_exchange<Edge::hold>(hold.state, word, settled)) {
-    holds_.lose(ref);
+             !compare_exchange<Edge::in_flight>(entry.state, word, settled)) {
+    entries_.lose(ref);
     return Errc::lease_lost;
   }
   LEAT_CRASH_POINT("settle:done");
   // Before in_flight is lowered: until then, others settle this member if it dies here.
-  if (to == HoldPhase::returned) [[unlikely]]
+  if (to == InFlightPhase::returned) [[unlikely]]
     announce_returned(shared(), group());
-  holds_.forget(ref, to);
+  entries_.forget(ref, to);
   if (shared().durable() != nullptr) [[unlikely]]
     stored_.let_go(ref);
-  if (claimer_.is_behind(delivery.record.partition, delivery.position_) ||
+  if (taker_.is_behind(delivery.record.partition, delivery.position_) ||
       ++acknowledged_ % kWakeEvery == 0) [[unlikely]]
     may_make_room = true;
   return Errc::ok;
 }
 [[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
-                                                      HoldPhase to) noexcept {
+                                                      InFlightPhase to) noexcept {
   bool may_make_room = false;
   const Errc settled = settle(delivery, to, may_make_room);
   if (may_make_room) [[unlikely]]
@@ -215,8 +217,8 @@ inline Result<void> MemberCore::acknowledge(const Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   if (!is_in_hand(delivery)) [[unlikely]]
-    return why_not_held(delivery);
-  return settle(delivery, HoldPhase::free);
+    return why_not_in_flight(delivery);
+  return settle(delivery, InFlightPhase::free);
 }
 
 inline Result<std::size_t> MemberCore::acknowledge(std::span<const Delivery> deliveries) {
@@ -225,8 +227,8 @@ inline Result<std::size_t> MemberCore::acknowledge(std::span<const Delivery> del
   bool may_make_room = false;
   Errc failure = Errc::ok;
   for (const Delivery& delivery : deliveries) {
-    const Errc settled = is_in_hand(delivery) ? settle(delivery, HoldPhase::free, may_make_room)
-                                              : why_not_held(delivery);
+    const Errc settled = is_in_hand(delivery) ? settle(delivery, InFlightPhase::free, may_make_room)
+                                              : why_not_in_flight(delivery);
     if (settled == Errc::ok) {
       ++count;
     } else if (failure != Errc::lease_lost) {
@@ -240,7 +242,7 @@ inline Result<std::size_t> MemberCore::acknowledge(std::span<const Delivery> del
 
 inline Result<std::size_t> MemberCore::acknowledge_up_to(const Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
-  if (!is_in_hand(delivery)) return why_not_held(delivery);
+  if (!is_in_hand(delivery)) return why_not_in_flight(delivery);
   return acknowledge_until(find_own(delivery)->order);
 }
 
@@ -253,52 +255,52 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
   std::size_t count = 0;
   std::size_t lost = 0;
   bool may_make_room = false;
-  holds_.each([&](HoldRef ref, const OwnRecord& own) {
+  entries_.each([&](InFlightRef ref, const OwnRecord& own) {
     if (own.order == 0 || own.order > last) return;
-    const GroupHold& hold = hold_at(group(), ref);
+    const InFlightEntry& entry = entry_at(group(), ref);
     Delivery delivery;
-    delivery.hold_ = place_.mark_of(ref);
+    delivery.entry_ = place_.mark_of(ref);
     delivery.state_ = own.state;
     // relaxed, both: the hold is this member's own.
-    delivery.position_ = load_relaxed<Why::own>(hold.position);
-    delivery.record.partition = HoldPlace::unpack(load_relaxed<Why::own>(hold.where)).partition;
+    delivery.position_ = load_relaxed<Why::own>(entry.position);
+    delivery.record.partition =
+        InFlightPlace::unpack(load_relaxed<Why::own>(entry.where)).partition;
     if (delivery.record.partition >= geometry().partition_count) return;
-    ++(settle(delivery, HoldPhase::free, may_make_room) == Errc::ok ? count : lost);
+    ++(settle(delivery, InFlightPhase::free, may_make_room) == Errc::ok ? count : lost);
   });
   if (may_make_room) wake_publishers();
   if (count == 0 && lost != 0) return Errc::lease_lost;
   return count;
 }
 
-inline Result<void> MemberCore::give_back(const Delivery& delivery,
-                                          std::chrono::nanoseconds delay) {
+inline Result<void> MemberCore::requeue(const Delivery& delivery, std::chrono::nanoseconds delay) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
-  if (!is_in_hand(delivery)) return why_not_held(delivery);
+  if (!is_in_hand(delivery)) return why_not_in_flight(delivery);
   // Records that are not handed out yet and have the same key must not overtake it.
-  if (place_.by_key) ready_.give_back();
+  if (place_.by_key) ready_.requeue();
   Delivery returned = delivery;
-  if (delay.count() > 0 && !delay_hold(returned, delay)) {
-    holds_.lose(MemberPlace::ref_of(delivery.hold_));
+  if (delay.count() > 0 && !delay_entry(returned, delay)) {
+    entries_.lose(MemberPlace::ref_of(delivery.entry_));
     return Errc::lease_lost;
   }
-  return settle(returned, HoldPhase::returned);
+  return settle(returned, InFlightPhase::returned);
 }
 
 // Stores in the hold how long nobody may retake the record. False if others have it, because its
 // lease ran out.
-inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
-  GroupHold& hold = hold_at(group(), MemberPlace::ref_of(delivery.hold_));
+inline bool MemberCore::delay_entry(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
+  InFlightEntry& entry = entry_at(group(), MemberPlace::ref_of(delivery.entry_));
   // Stored before the state, which makes it valid. By a swap from the value that it had while the
   // record was this member's, because the record may be another's by now, with a delay of its own.
   const std::int64_t visible_at = ns_from_now(delay.count());
-  for (std::int64_t seen = load_acquire<Edge::hold>(hold.visible_at_ns);;) {
-    if (load_acquire<Edge::hold>(hold.state) != delivery.state_) return false;
-    if (compare_exchange<Edge::hold>(hold.visible_at_ns, seen, visible_at)) break;
+  for (std::int64_t seen = load_acquire<Edge::in_flight>(entry.visible_at_ns);;) {
+    if (load_acquire<Edge::in_flight>(entry.state) != delivery.state_) return false;
+    if (compare_exchange<Edge::in_flight>(entry.visible_at_ns, seen, visible_at)) break;
   }
   // `delayed` is set while the record is held. A member that takes it away by its lease clears it.
-  HoldState state = HoldState::unpack(delivery.state_);
+  InFlightState state = InFlightState::unpack(delivery.state_);
   state.delayed = true;
-  if (!compare_exchange<Edge::hold>(hold.state, delivery.state_, state.pack())) return false;
+  if (!compare_exchange<Edge::in_flight>(entry.state, delivery.state_, state.pack())) return false;
   delivery.state_ = state.pack();
   return true;
 }
@@ -306,18 +308,18 @@ inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds 
 // Forgets records that were taken away because their lease had run out. Records that are not handed
 // out yet are checked when they are.
 inline void MemberCore::forget_lost_leases() noexcept {
-  lease_.begin_look();
-  holds_.each([&](HoldRef ref, const OwnRecord& own) {
+  lease_.begin_scan();
+  entries_.each([&](InFlightRef ref, const OwnRecord& own) {
     if (!ready_.empty() && own.order == 0) return;
-    const GroupHold& hold = hold_at(group(), ref);
-    // [hold] acquire, both: the time is read before the state.
-    const std::int64_t until = load_acquire<Edge::hold>(hold.lease_until_ns);
-    if (load_acquire<Edge::hold>(hold.state) == own.state) {
+    const InFlightEntry& entry = entry_at(group(), ref);
+    // [in-flight] acquire, both: the time is read before the state.
+    const std::int64_t until = load_acquire<Edge::in_flight>(entry.lease_until_ns);
+    if (load_acquire<Edge::in_flight>(entry.state) == own.state) {
       lease_.still_runs(until);
       return;
     }
     lease_.note_lost(ref, own.state);
-    holds_.lose(ref);
+    entries_.lose(ref);
   });
 }
 
@@ -325,18 +327,18 @@ inline void MemberCore::forget_lost_leases() noexcept {
 
 inline bool MemberCore::is_ready() noexcept {
   if (!ready_.empty() || is_closed() || redelivery_.is_due()) return true;
-  if (holds_.is_full()) return true;  // receive() returns in_flight_full.
-  return !claimer_.is_pausing() && claimer_.has_more();
+  if (entries_.is_full()) return true;  // receive() returns in_flight_full.
+  return !taker_.is_pausing() && taker_.has_more();
 }
 
 // Repairs what dead publishers and members left: uncommitted and unacknowledged records. Returns
 // how long a sleep may last, in ns; 0: no limit.
-inline Result<std::int64_t> MemberCore::look_around() {
+inline Result<std::int64_t> MemberCore::housekeep() {
   wake_publishers();
-  const auto holes = claimer_.look_after_holes();
+  const auto holes = taker_.repair_holes();
   if (!holes) return holes.error();
   std::int64_t limit_ns = 0;
-  for (const std::int64_t ns : {*holes, others_.look_after(), next_event()}) {
+  for (const std::int64_t ns : {*holes, others_.check(), next_event()}) {
     if (ns != 0) limit_ns = limit_ns == 0 ? ns : std::min(limit_ns, ns);
   }
   return limit_ns;
@@ -344,13 +346,13 @@ inline Result<std::int64_t> MemberCore::look_around() {
 
 // Looks after the other members, and after holes of dead publishers in partitions where nothing comes, while
 // this member always finds records: once per tick of the kernel's coarse clock.
-[[gnu::noinline]] inline Error MemberCore::look_now_and_then() {
+[[gnu::noinline]] inline Error MemberCore::housekeep_if_due() {
   const std::int64_t tick = tick_ns();
-  if (tick == looked_tick_ns_) return {};
-  looked_tick_ns_ = tick;
-  others_.look_after();
+  if (tick == housekept_tick_ns_) return {};
+  housekept_tick_ns_ = tick;
+  others_.check();
   (void)next_event();
-  return claimer_.look_after_holes().error();
+  return taker_.repair_holes().error();
 }
 
 // Takes away records whose lease has run out. Returns the time in ns until the next timed event: a
@@ -359,7 +361,7 @@ inline std::int64_t MemberCore::next_event() noexcept {
   const std::int64_t now = now_ns();
   std::int64_t next = 0;
   for (const std::int64_t at :
-       {redelivery_.next_visible_ns(), claimer_.pause_ends_ns(now), others_.end_leases()}) {
+       {redelivery_.next_visible_ns(), taker_.pause_ends_ns(now), others_.end_leases()}) {
     if (at == 0) continue;
     const std::int64_t ns = std::max<std::int64_t>(at - now, 1000);
     next = next == 0 ? ns : std::min(next, ns);

@@ -27,7 +27,7 @@ inline GroupGeometry geometry_of(const GroupOptions& options) noexcept {
   if (options.on_expired == OnExpired::end) geometry.flags |= kExpiredToEnd;
   if (options.on_expired == OnExpired::stop) geometry.flags |= kExpiredStops;
   geometry.seat_count = options.members;
-  geometry.hold_count = options.in_flight;
+  geometry.in_flight_limit = options.in_flight;
   geometry.max_deliveries = options.max_deliveries;
   geometry.lease_ns = options.lease.count();
   return geometry;
@@ -45,7 +45,7 @@ class NewGroup {
     if (!file_.empty()) delete_file_at(topic_.directory_fd(), file_.c_str());
   }
 
-  static Result<NewGroup> make(SharedTopic& topic, const std::string& name,
+  static Result<NewGroup> make(MappedTopic& topic, const std::string& name,
                                GroupGeometry geometry) {
     geometry.topic_key = topic.geometry().key;
     geometry.number = 1 + fetch_add<Edge::slot>(topic.header().next_identity, 1);
@@ -76,7 +76,7 @@ class NewGroup {
   Result<void> restore(const SavedGroup& saved) noexcept {
     store_relaxed<Why::published_later>(header().created_ms, saved.facts.created_ms);
     store_relaxed<Why::published_later>(header().saved_id, saved.facts.id);
-    if (!restore_holds(mapping_.data(), geometry_, saved)) return Errc::corrupt;
+    if (!restore_in_flight(mapping_.data(), geometry_, saved)) return Errc::corrupt;
     return {};
   }
 
@@ -108,7 +108,7 @@ class NewGroup {
   void call_off() noexcept { (void)exchange<Edge::group>(header().closed, kGroupClosed); }
 
  private:
-  NewGroup(SharedTopic& topic, std::string file, const GroupGeometry& geometry) noexcept
+  NewGroup(MappedTopic& topic, std::string file, const GroupGeometry& geometry) noexcept
       : topic_{topic}, file_{std::move(file)}, geometry_{geometry} {}
 
   GroupHeader& header() noexcept { return *reinterpret_cast<GroupHeader*>(mapping_.data()); }
@@ -134,7 +134,7 @@ class NewGroup {
     store_relaxed<Why::published_later>(to.partition_count, geometry_.partition_count);
     store_relaxed<Why::published_later>(to.flags, geometry_.flags);
     store_relaxed<Why::published_later>(to.seat_count, geometry_.seat_count);
-    store_relaxed<Why::published_later>(to.hold_count, geometry_.hold_count);
+    store_relaxed<Why::published_later>(to.in_flight_limit, geometry_.in_flight_limit);
     store_relaxed<Why::published_later>(to.max_deliveries, geometry_.max_deliveries);
     store_relaxed<Why::published_later>(to.lease_ns, geometry_.lease_ns);
     store_relaxed<Why::published_later>(to.created_ms, wall_clock_ms());
@@ -142,7 +142,7 @@ class NewGroup {
     std::memcpy(to.name, name.data(), name.size());
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   std::string file_;  // Empty: entered.
   GroupGeometry geometry_;
   Mapping mapping_;

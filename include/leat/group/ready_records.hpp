@@ -9,8 +9,8 @@ namespace leat::inline v0::detail {
 
 class ReadyRecords {
  public:
-  ReadyRecords(const MemberPlace& place, HoldTable& holds) noexcept
-      : place_{place}, holds_{holds} {}
+  ReadyRecords(const MemberPlace& place, InFlightTable& entries) noexcept
+      : place_{place}, entries_{entries} {}
 
   void reserve() { records_.reserve(kAtOnce); }  // Throws bad_alloc.
 
@@ -18,33 +18,33 @@ class ReadyRecords {
   std::size_t size() const noexcept { return records_.size() - next_; }
   // Removes the next record, to be handed out.
   const ReadyRecord& take() noexcept { return records_[next_++]; }
-  // Puts the last record taken back in front. Its hold is in state `held` by now.
-  void untake(std::uint64_t held) noexcept { records_[--next_].state = held; }
+  // Puts the last record taken back in front. Its hold is in state `delivered` by now.
+  void untake(std::uint64_t delivered) noexcept { records_[--next_].state = delivered; }
 
   // Empties the list. The caller then adds new records to records().
   void begin() noexcept {
     records_.clear();
     next_ = 0;
-    holds_.clear_lost();
+    entries_.clear_lost();
   }
   FixedList<ReadyRecord>& records() noexcept { return records_; }
 
   // Returns to the group what was not handed out.
-  void give_back() noexcept {
+  void requeue() noexcept {
     if (empty() || place_.participant.forked()) return;
     for (std::size_t i = next_; i != records_.size(); ++i) {
       const ReadyRecord& one = records_[i];
-      holds_.put_back(one.ref, one.state, phase_of(one.state) == HoldPhase::held);
+      entries_.put_back(one.ref, one.state, phase_of(one.state) == InFlightPhase::delivered);
       LEAT_CRASH_POINT("ready:returned");
     }
     announce_returned(place_.topic, place_.group);
     for (; next_ != records_.size(); ++next_)
-      holds_.forget(records_[next_].ref, HoldPhase::returned);
+      entries_.forget(records_[next_].ref, InFlightPhase::returned);
   }
 
  private:
   const MemberPlace& place_;
-  HoldTable& holds_;
+  InFlightTable& entries_;
   FixedList<ReadyRecord> records_;
   std::size_t next_ = 0;
 };

@@ -16,26 +16,26 @@
 namespace leat::inline v0::detail {
 
 // A record, perhaps of a batch, as the walk found it.
-struct WalkedRecord {
+struct ScannedRecord {
   std::uint64_t position = 0;  // of the record, or of its batch, in granules
   std::uint64_t offset = 0;
-  HoldPlace where;
+  InFlightPlace where;
   std::uint32_t detail = 0;
   const std::byte* payload = nullptr;  // Durable topics: none, it is read when it is handed out.
-  // Hash of its key. The walk sets it in durable topics; Claimer, if the group goes by key.
+  // Hash of its key. The walk sets it in durable topics; RecordTaker, if the group goes by key.
   std::uint64_t key = 0;
 };
 
-enum class Walk : std::uint8_t {
+enum class Scan : std::uint8_t {
   record,
   skipped,  // a gap, or the step to the next segment
   nothing,  // nothing more for now
   corrupt,  // no publisher wrote this, or it was overwritten meanwhile; durable topics: see error()
 };
 
-class Walker {
+class RecordScanner {
  public:
-  Walker(SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
+  RecordScanner(MappedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
       : topic_{&topic},
         view_{topic.partition(partition)},
         records_{records + view_.records_offset},
@@ -44,26 +44,26 @@ class Walker {
         partition_{partition} {}
 
   // Durable topics: walks by offset from now on.
-  void read_stored(std::unique_ptr<StoredWalk> stored) noexcept {
+  void read_stored(std::unique_ptr<StoredScanner> stored) noexcept {
     stored_ = std::move(stored);
     segment_granules_ = 0;  // So that next() asks next_segment().
   }
   // Null unless the topic is durable.
-  StoredWalk* stored() const noexcept { return stored_.get(); }
+  StoredScanner* stored() const noexcept { return stored_.get(); }
   // Durable topics: what the last `skipped` has passed.
-  const StoredWalk::Entry& passed() const noexcept { return entry_; }
+  const StoredScanner::Entry& passed() const noexcept { return entry_; }
 
   // Goes to a cursor. `nothing` if its segment is not mapped yet; `corrupt` if no cursor can be
   // there, unless it has moved since; otherwise `skipped`.
-  Walk go_to(const CursorValue& cursor) noexcept {
+  Scan go_to(const CursorValue& cursor) noexcept {
     const std::uint64_t position = cursor.position();
     if (stored_ != nullptr) {
       stored_->go_to(position);
-      return Walk::skipped;
+      return Scan::skipped;
     }
     if (position - segment_.position >= segment_granules_ || segment_.data == nullptr) {
-      const Walk entered = enter(position / segment_granules_);
-      if (entered != Walk::skipped) return entered;
+      const Scan entered = enter(position / segment_granules_);
+      if (entered != Scan::skipped) return entered;
     }
     const std::uint64_t granule = position - segment_.position;
     if (granule_ != granule || records_before_ != cursor.records_before() ||
@@ -74,20 +74,19 @@ class Walker {
       batch_left_ = 0;
       batch_count_ = 0;
     }
-    return Walk::skipped;
+    return Scan::skipped;
   }
 
-  CursorValue cursor(std::uint64_t claimer, std::uint64_t claim_number) const noexcept {
-    if (stored_ != nullptr)
-      return CursorValue::make(stored_->offset(), claimer, 0, 0, claim_number);
+  CursorValue cursor(std::uint64_t taker, std::uint64_t take_number) const noexcept {
+    if (stored_ != nullptr) return CursorValue::make(stored_->offset(), taker, 0, 0, take_number);
     // The end of a segment that is full to its last granule is the beginning of the next one.
     const bool is_at_end = granule_ == segment_granules_;
-    return CursorValue::make(segment_.position + granule_, claimer, is_at_end ? 0 : records_before_,
-                             batch_index(), claim_number);
+    return CursorValue::make(segment_.position + granule_, taker, is_at_end ? 0 : records_before_,
+                             batch_index(), take_number);
   }
   // Whether the walker is at this cursor, in a segment that is mapped.
   bool is_at(const CursorValue& at) const noexcept {
-    return granule_ < segment_granules_ && cursor(at.claimer(), at.claim_number()) == at;
+    return granule_ < segment_granules_ && cursor(at.taker(), at.take_number()) == at;
   }
   std::uint64_t offset() const noexcept {
     return segment_.base_offset + records_before_ + batch_index();
@@ -98,7 +97,7 @@ class Walker {
   // Place of the next record, or of the hole there.
   RecordPlace hole() const noexcept { return {segment_.number, records_before_, granule_}; }
 
-  [[gnu::always_inline]] Walk next(WalkedRecord& found) noexcept {
+  [[gnu::always_inline]] Scan next(ScannedRecord& found) noexcept {
     if (batch_left_ != 0) return next_of_batch(found);
     if (granule_ >= segment_granules_) [[unlikely]]
       return stored_ != nullptr ? next_stored(found) : next_segment();
@@ -108,7 +107,7 @@ class Walker {
     if (!is_record_kind(record.kind)) [[unlikely]]
       return next_segment();
     if (!examine_record(header, segment_granules_ - granule_, record)) [[unlikely]]
-      return Walk::corrupt;
+      return Scan::corrupt;
     if (record.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
       found.position = segment_.position + granule_;
       found.offset = segment_.base_offset + records_before_;
@@ -117,20 +116,20 @@ class Walker {
       found.payload = reinterpret_cast<const std::byte*>(&header + 1);
       granule_ += record.granules;
       ++records_before_;
-      return Walk::record;
+      return Scan::record;
     }
     if (record.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
-      const Walk entered = enter_batch();
-      return entered == Walk::skipped ? next_of_batch(found) : entered;
+      const Scan entered = enter_batch();
+      return entered == Scan::skipped ? next_of_batch(found) : entered;
     }
     granule_ += record.granules;
     records_before_ += record.records;
-    return Walk::skipped;
+    return Scan::skipped;
   }
 
   // Whether next() would find something at the cursor.
   bool is_ready_at(const CursorValue& cursor) noexcept {
-    if (go_to(cursor) != Walk::skipped) return false;
+    if (go_to(cursor) != Scan::skipped) return false;
     if (stored_ != nullptr) return stored_->is_ready();
     if (batch_left_ != 0) return true;
     if (granule_ < segment_granules_ && is_record_kind(segment_.kind(granule_, key_))) {
@@ -160,20 +159,20 @@ class Walker {
 
  private:
   std::uint64_t batch_index() const noexcept { return batch_count_ - batch_left_; }
-  [[gnu::noinline]] Walk enter(std::uint64_t number) noexcept {
+  [[gnu::noinline]] Scan enter(std::uint64_t number) noexcept {
     const Geometry& geometry = topic_->geometry();
     const SegmentEntry& entry = view_.entry(number);
     // [segment-map] acquire.
-    if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Walk::nothing;
+    if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Scan::nothing;
     auto place = find_segment(*topic_, view_, number);
-    if (!place) return Walk::corrupt;
+    if (!place) return Scan::corrupt;
     physical_ = static_cast<std::uint32_t>(place->physical);
     segment_.enter(*place, records_, geometry);
     granule_ = 0;
     records_before_ = 0;
     batch_left_ = 0;
     batch_count_ = 0;
-    return Walk::skipped;
+    return Scan::skipped;
   }
 
   // Whether the next segment is mapped, and the walk has passed all records of this one.
@@ -184,24 +183,24 @@ class Walker {
            load_relaxed<Why::stored_before>(next.base_offset) ==
                segment_.base_offset + records_before_;
   }
-  [[gnu::noinline]] Walk next_segment() noexcept {
-    return next_is_mapped() ? enter(segment_.number + 1) : Walk::nothing;
+  [[gnu::noinline]] Scan next_segment() noexcept {
+    return next_is_mapped() ? enter(segment_.number + 1) : Scan::nothing;
   }
 
-  [[gnu::noinline]] Walk next_stored(WalkedRecord& found) noexcept {
+  [[gnu::noinline]] Scan next_stored(ScannedRecord& found) noexcept {
     switch (stored_->next(entry_)) {
-      case StoredWalk::Step::record: break;
-      case StoredWalk::Step::gap: return Walk::skipped;
-      case StoredWalk::Step::nothing: return Walk::nothing;
-      case StoredWalk::Step::failed: return Walk::corrupt;
+      case StoredScanner::Step::record: break;
+      case StoredScanner::Step::gap: return Scan::skipped;
+      case StoredScanner::Step::nothing: return Scan::nothing;
+      case StoredScanner::Step::failed: return Scan::corrupt;
     }
     found = {entry_.first, entry_.first, {0, partition_, 0}, 0, nullptr, entry_.key};
-    return Walk::record;
+    return Scan::record;
   }
 
   // Goes to a cursor in the middle of a batch. Members that take turns in a large batch come here with each claim,
   // so it goes on from where the walker is, or was, in this batch, if the cursor is behind that place.
-  [[gnu::noinline]] Walk go_to_batch(std::uint64_t granule, const CursorValue& cursor) noexcept {
+  [[gnu::noinline]] Scan go_to_batch(std::uint64_t granule, const CursorValue& cursor) noexcept {
     const std::uint64_t index = cursor.batch_index();
     const auto is_before_it = [&](const BatchPlace& place) {
       return place.left != 0 && place.segment == segment_.number && place.granule == granule &&
@@ -216,16 +215,16 @@ class Walker {
       restore(here);
     } else if (is_before_it(seen_)) {
       restore(seen_);
-    } else if (const Walk entered = enter_batch(); entered != Walk::skipped) {
+    } else if (const Scan entered = enter_batch(); entered != Scan::skipped) {
       return entered;
     }
-    if (index >= batch_count_) return Walk::corrupt;
-    WalkedRecord passed;
+    if (index >= batch_count_) return Scan::corrupt;
+    ScannedRecord passed;
     while (batch_index() != index) {
-      if (next_of_batch(passed) != Walk::record) return Walk::corrupt;
+      if (next_of_batch(passed) != Scan::record) return Scan::corrupt;
     }
     seen_ = batch_place();
-    return Walk::skipped;
+    return Scan::skipped;
   }
 
   // A place in a batch, as the walker has found it.
@@ -254,31 +253,31 @@ class Walker {
   }
 
   // Enters the batch at the current place.
-  [[gnu::noinline]] Walk enter_batch() noexcept {
+  [[gnu::noinline]] Scan enter_batch() noexcept {
     const RecordHeader& header = segment_.header(granule_);
     FoundRecord record;
     record.kind = segment_.kind(granule_, key_);
     if (granule_ >= segment_granules_ ||
         record.kind != static_cast<std::uint64_t>(RecordKind::batch) ||
         !examine_record(header, segment_granules_ - granule_, record)) {
-      return Walk::corrupt;
+      return Scan::corrupt;
     }
     const auto* payload = reinterpret_cast<const std::byte*>(&header + 1);
     batch_at_ = payload + sizeof(BatchHeader);
     batch_end_ = payload + record.length();
     batch_granules_ = record.granules;
     batch_count_ = batch_left_ = record.records;
-    return Walk::skipped;
+    return Scan::skipped;
   }
 
-  Walk next_of_batch(WalkedRecord& found) noexcept {
+  Scan next_of_batch(ScannedRecord& found) noexcept {
     const auto left = static_cast<std::size_t>(batch_end_ - batch_at_);
-    if (left < sizeof(BatchFrame)) return Walk::corrupt;
+    if (left < sizeof(BatchFrame)) return Scan::corrupt;
     // relaxed: stored before the commit word.
     const std::uint32_t detail =
         load_relaxed<Why::stored_before>(reinterpret_cast<const BatchFrame*>(batch_at_)->detail);
     const std::uint64_t length = detail & kDetailLength;
-    if (length > left - sizeof(BatchFrame)) return Walk::corrupt;
+    if (length > left - sizeof(BatchFrame)) return Scan::corrupt;
     found.position = segment_.position + granule_;
     found.offset = offset();
     found.where = {physical_, partition_, static_cast<std::uint32_t>(batch_index())};
@@ -291,13 +290,13 @@ class Walker {
       records_before_ += batch_count_;
       batch_count_ = 0;
     }
-    return Walk::record;
+    return Scan::record;
   }
 
-  SharedTopic* topic_;
+  MappedTopic* topic_;
   PartitionView view_;
-  std::unique_ptr<StoredWalk> stored_;
-  StoredWalk::Entry entry_;
+  std::unique_ptr<StoredScanner> stored_;
+  StoredScanner::Entry entry_;
   const std::byte* records_;  // First segment of this partition.
   std::uint64_t segment_granules_;
   std::uint64_t key_;
@@ -324,14 +323,16 @@ struct FoundInBatch {
 
 // Finds and checks the record of a hold, in place. The hold keeps its memory. Nothing if the hold
 // names no valid record.
-inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std::byte* records,
-                                             const GroupHold& hold, FoundInBatch& last) noexcept {
+inline std::optional<ScannedRecord> find_in_flight(const MappedTopic& topic,
+                                                   const std::byte* records,
+                                                   const InFlightEntry& entry,
+                                                   FoundInBatch& last) noexcept {
   const Geometry& geometry = topic.geometry();
   // relaxed, all: stored before the hold's state.
-  WalkedRecord found;
-  found.position = load_relaxed<Why::stored_before>(hold.position);
-  found.offset = load_relaxed<Why::stored_before>(hold.offset);
-  found.where = HoldPlace::unpack(load_relaxed<Why::stored_before>(hold.where));
+  ScannedRecord found;
+  found.position = load_relaxed<Why::stored_before>(entry.position);
+  found.offset = load_relaxed<Why::stored_before>(entry.offset);
+  found.where = InFlightPlace::unpack(load_relaxed<Why::stored_before>(entry.where));
   if (found.where.partition >= geometry.partition_count ||
       found.where.physical >= geometry.segment_count) {
     return std::nullopt;

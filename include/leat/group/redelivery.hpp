@@ -19,31 +19,31 @@ namespace leat::inline v0::detail {
 
 class Redelivery {
  public:
-  Redelivery(const MemberPlace& place, HoldTable& holds, KeyOrder& keys, Lease& lease,
+  Redelivery(const MemberPlace& place, InFlightTable& entries, KeyOrder& keys, Lease& lease,
              ReadyRecords& ready) noexcept
-      : place_{place}, holds_{holds}, keys_{keys}, lease_{lease}, ready_{ready} {}
+      : place_{place}, entries_{entries}, keys_{keys}, lease_{lease}, ready_{ready} {}
 
   void reserve() { found_.reserve(kAtOnce); }  // Throws bad_alloc.
 
   // Retakes about `want` of the records that may be taken now. If there are some, they are in
   // `ready`.
   Found take(std::size_t want, std::size_t members) noexcept {
-    // [hold] acquire: raised after the states of the returned records were stored.
-    const std::uint64_t returned = load_acquire<Edge::hold>(place_.group.header().returned);
-    if (!must_look_ && returned == seen_returned_ &&
+    // [in-flight] acquire: raised after the states of the returned records were stored.
+    const std::uint64_t returned = load_acquire<Edge::in_flight>(place_.group.header().returned);
+    if (!must_scan_ && returned == seen_returned_ &&
         (next_visible_ns_ == 0 || now_ns() < next_visible_ns_)) [[likely]]
       return Found::none;
-    return look(returned, want, members);
+    return scan(returned, want, members);
   }
 
   // Whether a scan may find something.
   bool is_due() const noexcept {
-    return must_look_ ||
-           load_acquire<Edge::hold>(place_.group.header().returned) != seen_returned_ ||
+    return must_scan_ ||
+           load_acquire<Edge::in_flight>(place_.group.header().returned) != seen_returned_ ||
            (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_);
   }
   // Makes the next take() scan, even if nobody has announced a returned record.
-  void make_due() noexcept { must_look_ = true; }
+  void make_due() noexcept { must_scan_ = true; }
   // When the next delayed record becomes visible; 0: none is known.
   std::int64_t next_visible_ns() const noexcept { return next_visible_ns_; }
 
@@ -52,9 +52,9 @@ class Redelivery {
   void note_parked(std::size_t count) noexcept { waiting_ += count; }
 
  private:
-  static constexpr int kManyLooks = 1000;
+  static constexpr int kManyScans = 1000;
 
-  Found look(std::uint64_t returned, std::size_t want, std::size_t members) noexcept;
+  Found scan(std::uint64_t returned, std::size_t want, std::size_t members) noexcept;
   void find_and_take(std::size_t want, std::size_t room, std::size_t members) noexcept;
   std::int64_t find(const std::optional<ReturnedRecord>& after) noexcept;
   void note_found(const ReturnedRecord& one) noexcept;
@@ -62,33 +62,33 @@ class Redelivery {
   bool take_one(const ReturnedRecord& one) noexcept;
 
   const MemberPlace& place_;
-  HoldTable& holds_;
+  InFlightTable& entries_;
   KeyOrder& keys_;
   Lease& lease_;
   ReadyRecords& ready_;
   std::vector<ReturnedRecord> found_;  // Those with the lowest offsets that may be taken.
   std::size_t found_count_ = 0;        // How many there are; found_ has room for kAtOnce.
   std::uint64_t seen_returned_ = 0;    // `returned` before the last scan that took nothing.
-  bool must_look_ = true;              // There was none yet, or make_due() was called since.
+  bool must_scan_ = true;              // There was none yet, or make_due() was called since.
   std::int64_t next_visible_ns_ = 0;
   std::size_t waiting_ = 0;
 };
 
 // `returned` is the group's counter, read before the scan.
-[[gnu::noinline]] inline Found Redelivery::look(std::uint64_t returned, std::size_t want,
+[[gnu::noinline]] inline Found Redelivery::scan(std::uint64_t returned, std::size_t want,
                                                 std::size_t members) noexcept {
-  const std::size_t room = holds_.room();
+  const std::size_t room = entries_.room();
   want = std::min(want, room);
   if (want == 0) return Found::none;
   ready_.begin();
   // Before anything is taken: others must settle this member if it dies with records or slots.
-  holds_.raise_in_flight(1);
-  holds_.show_step();
+  entries_.raise_in_flight(1);
+  entries_.show_step();
   find_and_take(want, room, std::max<std::size_t>(members, 1));
-  holds_.lower_in_flight(1);
+  entries_.lower_in_flight(1);
   if (ready_.empty()) {
     seen_returned_ = returned;
-    must_look_ = false;
+    must_scan_ = false;
     // Others return records faster than they can be tried here: scan again soon.
     if (!found_.empty()) next_visible_ns_ = now_ns() + kOthersDie;
     return Found::none;
@@ -105,7 +105,7 @@ inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
                                       std::size_t members) noexcept {
   std::int64_t next_visible = 0;
   std::optional<ReturnedRecord> after;  // No record up to this one can be taken.
-  for (int attempt = 0; attempt < kManyLooks; ++attempt) {
+  for (int attempt = 0; attempt < kManyScans; ++attempt) {
     const std::int64_t visible = find(after);
     if (next_visible == 0) next_visible = visible;
     if (found_.empty()) break;
@@ -133,33 +133,33 @@ inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after)
   const std::int64_t now = now_ns();
   found_.clear();
   waiting_ = found_count_ = 0;
-  place_.group.each_hold(
-      [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
-        if (phase_of(word) != HoldPhase::returned || holds_.is_unused({row, index})) return;
+  place_.group.each_entry(
+      [&](std::uint32_t row, std::uint32_t index, const InFlightEntry& entry, std::uint64_t word) {
+        if (phase_of(word) != InFlightPhase::returned || entries_.is_unused({row, index})) return;
         if (place_.by_key) ++waiting_;
         // relaxed, all: stored before the state.
-        if (HoldState::unpack(word).delayed) {
-          const std::int64_t visible_at = load_relaxed<Why::stored_before>(hold.visible_at_ns);
+        if (InFlightState::unpack(word).delayed) {
+          const std::int64_t visible_at = load_relaxed<Why::stored_before>(entry.visible_at_ns);
           if (visible_at > now) {
             if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
             return;
           }
         }
-        const std::uint64_t offset = load_relaxed<Why::stored_before>(hold.offset);
+        const std::uint64_t offset = load_relaxed<Why::stored_before>(entry.offset);
         if (place_.waits_for_saves) [[unlikely]] {
-          const std::uint64_t where = load_relaxed<Why::stored_before>(hold.where);
-          if (!place_.may_hand_out(HoldPlace::unpack(where).partition, offset)) {
+          const std::uint64_t where = load_relaxed<Why::stored_before>(entry.where);
+          if (!place_.may_hand_out(InFlightPlace::unpack(where).partition, offset)) {
             waits = true;
             return;
           }
         }
-        const std::uint64_t key = place_.by_key ? load_relaxed<Why::stored_before>(hold.key) : 0;
+        const std::uint64_t key = place_.by_key ? load_relaxed<Why::stored_before>(entry.key) : 0;
         const ReturnedRecord one{offset, key, word, {row, index}};
         if (after && !(*after < one)) return;
         if (keys_.may_take(one)) note_found(one);
       });
   if (waits) [[unlikely]] {
-    tell_group_moved(place_.topic, GroupNews::urgent);
+    announce_group_moved(place_.topic, GroupNews::urgent);
     const std::int64_t again = now + kOthersDie;
     next_visible = next_visible == 0 ? again : std::min(next_visible, again);
   }
@@ -191,34 +191,34 @@ inline void Redelivery::take_found(std::size_t count) noexcept {
     }
   }
   if (!place_.by_key || keys_.settle_slots()) return;
-  ready_.give_back();
+  ready_.requeue();
   ready_.begin();
 }
 
 // False if the record must not be taken now, or another member took it first.
 inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
   if (!keys_.can_take(one)) return false;
-  GroupHold& hold = hold_at(place_.group, one.ref);
-  HoldState state = HoldState::unpack(one.state);
-  state.phase = HoldPhase::ready;
+  InFlightEntry& entry = entry_at(place_.group, one.ref);
+  InFlightState state = InFlightState::unpack(one.state);
+  state.phase = InFlightPhase::ready;
   state.owner = place_.owner();
   state.delayed = false;
   state.retaken = true;
   ++state.generation;
   std::uint64_t word = one.state;
-  if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
+  if (!compare_exchange<Edge::in_flight>(entry.state, word, state.pack())) {
     keys_.missed(one);
     return false;
   }
-  holds_.raise_in_flight(1);
+  entries_.raise_in_flight(1);
   keys_.taken(one);
   // This member may have lost the same hold because of its lease, and not noticed yet.
-  if (const OwnRecord* old = holds_.find(one.ref); old != nullptr) {
+  if (const OwnRecord* old = entries_.find(one.ref); old != nullptr) {
     lease_.note_lost(one.ref, old->state);
-    holds_.forget(one.ref, HoldPhase::returned);
+    entries_.forget(one.ref, InFlightPhase::returned);
   }
-  holds_.keep(one.ref, {state.pack(), 0, one.key});
-  WalkedRecord record;
+  entries_.keep(one.ref, {state.pack(), 0, one.key});
+  ScannedRecord record;
   record.key = one.key;
   ready_.records().push_back({record, one.ref, state.pack()});
   return true;

@@ -26,11 +26,11 @@ class SegmentPins {
   }
   // Pins the segment of a hold's record. The pin was in time if the hold's state, read afterwards,
   // has not changed. Returns the partition to unpin.
-  std::uint32_t pin(const GroupHold& hold) noexcept {
+  std::uint32_t pin(const InFlightEntry& entry) noexcept {
     if (!place_.must_pin) return 0;
     // relaxed, both: stored before the state. If the state has changed by now, nothing is read.
-    const HoldPlace where = HoldPlace::unpack(load_relaxed<Why::rechecked>(hold.where));
-    const std::uint64_t position = load_relaxed<Why::rechecked>(hold.position);
+    const InFlightPlace where = InFlightPlace::unpack(load_relaxed<Why::rechecked>(entry.where));
+    const std::uint64_t position = load_relaxed<Why::rechecked>(entry.position);
     const std::uint32_t partition =
         where.partition < place_.geometry().partition_count ? where.partition : 0;
     store_pin(partition, position / place_.topic.geometry().segment_granules);
@@ -71,27 +71,27 @@ class SegmentPins {
 // run out meanwhile; others may then settle the record, so that its memory can be reused or given
 // back. What was read from reused memory is discarded. Memory that was given back must not be
 // touched, so the pin keeps it from being given back.
-class HeldRead {
+class InFlightRead {
  public:
-  HeldRead(SegmentPins& pins, const GroupHold& hold, std::uint64_t state) noexcept
-      : pins_{pins}, hold_{hold}, state_{state}, partition_{pins.pin(hold)} {
-    is_own_ = load_seq_cst<Edge::hold>(hold.state) == state;
+  InFlightRead(SegmentPins& pins, const InFlightEntry& entry, std::uint64_t state) noexcept
+      : pins_{pins}, entry_{entry}, state_{state}, partition_{pins.pin(entry)} {
+    is_own_ = load_seq_cst<Edge::in_flight>(entry.state) == state;
   }
-  HeldRead(const HeldRead&) = delete;
-  HeldRead& operator=(const HeldRead&) = delete;
-  ~HeldRead() { pins_.unpin(partition_); }
+  InFlightRead(const InFlightRead&) = delete;
+  InFlightRead& operator=(const InFlightRead&) = delete;
+  ~InFlightRead() { pins_.unpin(partition_); }
 
   // Whether the record may be read.
   bool is_own() const noexcept { return is_own_; }
   // Whether all that was read so far was the record.
   bool is_still_own() const noexcept {
-    fence_acquire<Edge::hold>();
-    return is_own_ && load_acquire<Edge::hold>(hold_.state) == state_;
+    fence_acquire<Edge::in_flight>();
+    return is_own_ && load_acquire<Edge::in_flight>(entry_.state) == state_;
   }
 
  private:
   SegmentPins& pins_;
-  const GroupHold& hold_;
+  const InFlightEntry& entry_;
   std::uint64_t state_;
   std::uint32_t partition_;
   bool is_own_;

@@ -44,15 +44,15 @@ class StoredFetch {
     if (place_.topic.durable() == nullptr) return;
     for (std::uint32_t i = 0; i < place_.geometry().partition_count; ++i)
       readers_.emplace_back(place_.stored_place(i));
-    copies_.resize(place_.geometry().hold_count);
+    copies_.resize(place_.geometry().in_flight_limit);
   }
 
   // Memory for the copy of a hold's record, until let_go(). Throws bad_alloc.
-  std::vector<std::byte>& copy(HoldRef ref) {
+  std::vector<std::byte>& copy(InFlightRef ref) {
     return ref.row() == place_.seat ? copies_[ref.index()] : other_copies_[ref.word()];
   }
   // The record is settled, so that its user must not read it any more.
-  void let_go(HoldRef ref) noexcept {
+  void let_go(InFlightRef ref) noexcept {
     constexpr std::size_t kKept = 4096;  // bytes
     if (ref.row() != place_.seat) {
       other_copies_.erase(ref.word());

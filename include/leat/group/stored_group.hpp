@@ -16,7 +16,7 @@ namespace leat::inline v0::detail {
 class StoredGroups {
  public:
   //   deleted   the path belongs to another topic by now
-  static Result<StoredGroups> open(const SharedTopic& topic) {
+  static Result<StoredGroups> open(const MappedTopic& topic) {
     auto directory = open_directory_path(topic.durable()->data_path(), false, false);
     if (!directory) return directory.error();
     auto manifest = load_manifest(Disk::system(), directory->get());
@@ -82,7 +82,7 @@ class StoredGroups {
 };
 
 // Whether a group whose deletion was begun can go on: not if what is saved of it is gone.
-inline bool can_go_on(const SharedTopic& topic, const GroupView& view) {
+inline bool can_go_on(const MappedTopic& topic, const GroupView& view) {
   if (topic.durable() == nullptr) return true;
   auto groups = StoredGroups::open(topic);
   if (!groups) return groups.error() != Errc::not_found && groups.error() != Errc::deleted;
@@ -91,7 +91,7 @@ inline bool can_go_on(const SharedTopic& topic, const GroupView& view) {
 }
 
 // A process that died had begun to delete the group: decides it, or calls it off.
-inline void settle_deletion(const SharedTopic& topic, const GroupView& view) {
+inline void settle_deletion(const MappedTopic& topic, const GroupView& view) {
   std::uint64_t closing = kGroupClosing;
   std::uint64_t& closed = view.header().closed;
   // [group] seq_cst, both. Nobody else changes it while this process has the lock.
@@ -114,40 +114,40 @@ inline SavedGroup saved_group_of(const GroupGeometry& geometry, const std::strin
 
 // Fills a new group's file, which nobody else can see yet, with what was saved: all its records are
 // returned ones. False if there are more than the group can have.
-inline bool restore_holds(std::byte* file, const GroupGeometry& geometry,
-                          const SavedGroup& saved) noexcept {
+inline bool restore_in_flight(std::byte* file, const GroupGeometry& geometry,
+                              const SavedGroup& saved) noexcept {
   auto& header = *reinterpret_cast<GroupHeader*>(file);
   auto* const seats = reinterpret_cast<GroupSeat*>(file + geometry.seats_at());
-  auto* const holds = reinterpret_cast<GroupHold*>(file + geometry.holds_at());
+  auto* const entries = reinterpret_cast<InFlightEntry*>(file + geometry.entries_at());
   auto* const slots = reinterpret_cast<std::uint64_t*>(file + geometry.slots_at());
-  if (saved.holds.size() > geometry.all_holds()) return false;
+  if (saved.in_flight.size() > geometry.all_entries()) return false;
   // relaxed, all: the group's number in the topic's header publishes them.
   store_relaxed<Why::published_later>(header.redelivered, saved.facts.redelivered);
   store_relaxed<Why::published_later>(header.dead_letters, saved.facts.dead_letters);
-  const std::uint64_t in_rows = std::uint64_t{geometry.seat_count} * geometry.hold_count;
-  for (std::size_t i = 0; i < saved.holds.size(); ++i) {
-    const SavedHold& one = saved.holds[i];
+  const std::uint64_t in_rows = std::uint64_t{geometry.seat_count} * geometry.in_flight_limit;
+  for (std::size_t i = 0; i < saved.in_flight.size(); ++i) {
+    const SavedInFlight& one = saved.in_flight[i];
     // First the spare ones, which any member can use again.
     const bool is_spare = i < geometry.spare_count();
     const std::uint64_t at = is_spare ? in_rows + i : i - geometry.spare_count();
     if (is_spare) {
       store_relaxed<Why::published_later>(header.spare_high, static_cast<std::uint32_t>(i + 1));
     } else {
-      const auto seat = static_cast<std::uint32_t>(at / geometry.hold_count);
+      const auto seat = static_cast<std::uint32_t>(at / geometry.in_flight_limit);
       store_relaxed<Why::published_later>(header.seat_high, seat + 1);
-      store_relaxed<Why::published_later>(seats[seat].hold_high,
-                                          static_cast<std::uint32_t>(at % geometry.hold_count) + 1);
+      store_relaxed<Why::published_later>(
+          seats[seat].entry_high, static_cast<std::uint32_t>(at % geometry.in_flight_limit) + 1);
     }
-    GroupHold& hold = holds[at];
-    store_relaxed<Why::published_later>(hold.position, one.offset);
-    store_relaxed<Why::published_later>(hold.offset, one.offset);
-    store_relaxed<Why::published_later>(hold.where, HoldPlace{0, one.partition, 0}.pack());
-    store_relaxed<Why::published_later>(hold.key, one.key);
-    store_relaxed<Why::published_later>(hold.visible_at_ns, ns_from_now(one.delay_ns));
-    const HoldState state{.phase = HoldPhase::returned,
-                          .deliveries = std::min(one.deliveries, HoldState::kMaxDeliveries),
-                          .delayed = one.delay_ns > 0};
-    store_relaxed<Why::published_later>(hold.state, state.pack());
+    InFlightEntry& entry = entries[at];
+    store_relaxed<Why::published_later>(entry.position, one.offset);
+    store_relaxed<Why::published_later>(entry.offset, one.offset);
+    store_relaxed<Why::published_later>(entry.where, InFlightPlace{0, one.partition, 0}.pack());
+    store_relaxed<Why::published_later>(entry.key, one.key);
+    store_relaxed<Why::published_later>(entry.visible_at_ns, ns_from_now(one.delay_ns));
+    const InFlightState state{.phase = InFlightPhase::returned,
+                              .deliveries = std::min(one.deliveries, InFlightState::kMaxDeliveries),
+                              .delayed = one.delay_ns > 0};
+    store_relaxed<Why::published_later>(entry.state, state.pack());
     if (geometry.by_key() && one.key != 0)
       store_relaxed<Why::published_later>(slots[one.key & (geometry.slot_count() - 1)],
                                           KeySlot{.marked = true}.pack());

@@ -25,7 +25,7 @@ inline std::uint64_t key_hash(const Record& record) noexcept {
 
 // Where a reader of a durable topic belongs.
 struct StoredPlace {
-  SharedTopic* topic = nullptr;
+  MappedTopic* topic = nullptr;
   const std::byte* records = nullptr;  // The topic's records, mapped for reading.
   std::uint32_t partition = 0;
   std::uint32_t own_slot = 0;  // Of the participant that reads.
@@ -63,7 +63,7 @@ class OffsetReader {
   // Only after go_to() has succeeded.
   bool is_ready() const noexcept { return reader_->is_ready(); }
   bool has_hole() const noexcept { return reader_ && reader_->has_hole(); }
-  Result<void> look_after_hole() { return reader_ ? reader_->look_after_hole() : Result<void>{}; }
+  Result<void> repair_hole() { return reader_ ? reader_->repair_hole() : Result<void>{}; }
 
   const StoredPlace& place() const noexcept { return place_; }
 
@@ -72,7 +72,7 @@ class OffsetReader {
   std::optional<PartitionReader> reader_;
 };
 
-class StoredWalk {
+class StoredScanner {
  public:
   enum class Step : std::uint8_t { record, gap, nothing, failed };
   // A record, or what there is instead.
@@ -85,7 +85,8 @@ class StoredWalk {
     std::uint64_t end() const noexcept { return first + count; }
   };
 
-  StoredWalk(const StoredPlace& place, const GroupGeometry& group, const OwnedWord& limit) noexcept
+  StoredScanner(const StoredPlace& place, const GroupGeometry& group,
+                const OwnedWord& limit) noexcept
       : reader_{place},
         limit_{group.at_most_once() ? &limit : nullptr},
         expired_stops_{group.expired_stops()},
@@ -120,7 +121,7 @@ class StoredWalk {
       error_ = {Errc::corrupt};  // No cursor could say so.
       return has_stepped_ ? Step::nothing : Step::failed;
     }
-    if (!entry.gap && !may_claim()) return Step::nothing;
+    if (!entry.gap && !may_take()) return Step::nothing;
     if (entry.gap == GapReason::overwritten && expired_stops_) {
       error_ = {Errc::expired};
       return has_stepped_ ? Step::nothing : Step::failed;
@@ -133,17 +134,17 @@ class StoredWalk {
 
   // Whether next() would not return `nothing`.
   bool is_ready() noexcept {
-    if (next_ != entries_.size()) return entries_[next_].gap || may_claim();
+    if (next_ != entries_.size()) return entries_[next_].gap || may_take();
     if (auto there = go_on(); !there) return true;  // next() returns the error.
     return reader_.is_ready();
   }
   // Whether the next record waits until the group is saved.
-  bool is_at_limit() const noexcept { return next_ != entries_.size() && !may_claim(); }
+  bool is_at_limit() const noexcept { return next_ != entries_.size() && !may_take(); }
   // Why the last step failed.
   Error error() const noexcept { return error_; }
 
   bool has_hole() const noexcept { return reader_.has_hole(); }
-  Result<void> look_after_hole() { return reader_.look_after_hole(); }
+  Result<void> repair_hole() { return reader_.repair_hole(); }
   std::uint64_t claimed_beyond() const noexcept {
     const StoredPlace& place = reader_.place();
     const std::uint64_t end = end_of_claims(*place.topic, place.partition);
@@ -154,8 +155,8 @@ class StoredWalk {
   static constexpr std::size_t kReadAtOnce = 64;  // records
   static constexpr std::size_t kMostKept = 1024;  // entries
 
-  bool may_claim() const noexcept {
-    // [keeper] The saved group begins there. [sync] seq_cst: read after a sleep is announced.
+  bool may_take() const noexcept {
+    // [archiver] The saved group begins there. [sync] seq_cst: read after a sleep is announced.
     return limit_ == nullptr || offset_ < load_seq_cst<Edge::sync>(limit_->value);
   }
 

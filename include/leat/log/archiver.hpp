@@ -1,8 +1,8 @@
 // The keeper's office: copies a durable topic's committed records to disk, one process at a time.
 //
-//     Office office{topic, disk, directory, manifest};
-//     if (office.take(seen)) while (office.write()) …
-//     office.hand_over();
+//     Archiver archiver{topic, disk, directory, manifest};
+//     if (archiver.take_over(seen)) while (archiver.write()) …
+//     archiver.hand_over();
 //
 // Used by one thread at a time. An office has a number, which each new keeper increments. Everything
 // that a keeper tells others goes through words that carry its number. So a keeper that was followed
@@ -28,35 +28,35 @@
 
 namespace leat::inline v0::detail {
 
-class Office {
+class Archiver {
  public:
   // `directory` is the topic's data directory. All must outlive it.
-  Office(std::shared_ptr<SharedTopic> topic, Disk& disk, int directory,
-         const Manifest& manifest) noexcept
+  Archiver(std::shared_ptr<MappedTopic> topic, Disk& disk, int directory,
+           const Manifest& manifest) noexcept
       : shared_{std::move(topic)},
         topic_{*shared_},
         window_{*topic_.durable()},
-        right_{window_},
+        epoch_{window_},
         disk_{disk},
         directory_{directory},
         manifest_{manifest},
         retention_{disk, directory, manifest.topic} {}
 
-  // The word that take() needs, and whether the keeper that it names is alive; see OfficeRight.
-  std::uint64_t word() const noexcept { return right_.word(); }
-  bool is_held(std::uint64_t word) const noexcept { return right_.is_held(word); }
-  bool is_taken() const noexcept { return is_taken_; }
-  std::uint64_t number() const noexcept { return right_.number(); }
+  // The word that take() needs, and whether the keeper that it names is alive; see ArchiverEpoch.
+  std::uint64_t word() const noexcept { return epoch_.word(); }
+  bool is_alive(std::uint64_t word) const noexcept { return epoch_.is_alive(word); }
+  bool is_active() const noexcept { return is_active_; }
+  std::uint64_t epoch() const noexcept { return epoch_.number(); }
   // Whether no other process has followed the one that tried last to take it.
-  bool is_own() const noexcept { return right_.is_own(); }
+  bool is_own() const noexcept { return epoch_.is_own(); }
   void publish_state(DiskState state, std::int32_t reason) noexcept {
-    right_.publish_state(state, reason);
+    epoch_.publish_state(state, reason);
   }
-  void beat() noexcept { right_.beat(); }
-  Result<void> open_probe() { return right_.open_probe(directory_); }
+  void beat() noexcept { epoch_.beat(); }
+  Result<void> open_probe() { return epoch_.open_probe(directory_); }
   template <class Work>
   std::invoke_result_t<Work> wait_for_disk(const Work& work) {
-    return right_.wait_for_disk(work);
+    return epoch_.wait_for_disk(work);
   }
 
   // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
@@ -65,13 +65,13 @@ class Office {
   //   no_space   the disk is full; try again later
   //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: the same; another process may succeed
   //   others     writing or syncing failed for good
-  Result<bool> take(std::uint64_t seen) {
-    auto counted = right_.take(directory_, seen, manifest_.topic.partition_count);
+  Result<bool> take_over(std::uint64_t seen) {
+    auto counted = epoch_.take(directory_, seen, manifest_.topic.partition_count);
     if (!counted || !*counted) return counted;
-    LEAT_CRASH_POINT("keeper:fenced");
+    LEAT_CRASH_POINT("archiver:fenced");
     // Told just before by the last keeper: nobody writes any more.
     if (window_.state() == DiskState::read_only) {
-      right_.release();
+      epoch_.release();
       return false;
     }
     auto records = topic_.records_for_reading();
@@ -81,7 +81,7 @@ class Office {
     retention_.begin_term();
     auto begun = wait_for_disk([&]() -> Result<void> {
       delete_spares(disk_, directory_);  // of earlier keepers
-      auto ready = (seen & 1) != 0 ? continue_files() : follow();
+      auto ready = (seen & 1) != 0 ? continue_files() : begin_new_files();
       if (ready) ready = begin_reading();
       if (ready) ready = store_checkpoint(false);
       // Keepers that died may never have ended a file. Each has made one: so several go.
@@ -93,18 +93,18 @@ class Office {
     // Without a slot, subscribers fill the holes that dead publishers left.
     if (auto me = Participant::join(shared_, ParticipantRole::repairer, [](std::uint32_t) {}))
       repairer_ = std::move(*me);
-    LEAT_CRASH_POINT("keeper:in_office");
-    is_taken_ = true;
-    store_relaxed<Why::hint>(window_.header().keeper_pid, static_cast<std::uint32_t>(::getpid()));
+    LEAT_CRASH_POINT("archiver:took_over");
+    is_active_ = true;
+    store_relaxed<Why::hint>(window_.header().archiver_pid, static_cast<std::uint32_t>(::getpid()));
     return true;
   }
 
   // Writes what is committed, and syncs what is due. Returns how many bytes it wrote.
-  //   not_held   another process has followed this one: the office is gone
+  //   not_in_flight  another process has followed this one: the office is gone
   //   others     as for take()
   Result<std::uint64_t> write() {
     // A keeper that was followed may find nothing to write, and would then not notice.
-    if (!is_own()) return Errc::not_held;
+    if (!is_own()) return Errc::not_in_flight;
     for (bool is_over = true; is_over && is_finishing();) {
       auto finished = finish_first(false);
       if (!finished) return finished.error();
@@ -131,9 +131,9 @@ class Office {
       const std::int64_t began_ns = now_ns();
       if (auto synced = wait_for_disk([&] { return parts_[i].writer.sync(); }); !synced)
         return synced;
-      right_.note_sync(began_ns);
-      LEAT_CRASH_POINT("keeper:synced");
-      if (auto told = tell_durable(i); !told) return told;
+      epoch_.note_sync(began_ns);
+      LEAT_CRASH_POINT("archiver:synced");
+      if (auto announced = announce_durable(i); !announced) return announced;
     }
     return {};
   }
@@ -157,14 +157,14 @@ class Office {
   }
 
   // Fills holes that dead publishers left where the committed prefix ends.
-  void look_after_holes() {
+  void repair_holes() {
     for (std::uint32_t i = 0; repairer_ && i < parts_.size(); ++i) {
       Part& part = parts_[i];
       if (part.prefix.has_more()) continue;
       // Pinned, because a keeper that was followed no longer keeps the segment from being reused.
       Repair pin{topic_, i, repairer_.index()};
       if (pin.pin(part.prefix.segment()))
-        (void)part.hole.look(topic_, i, repairer_.index(), part.prefix.place());
+        (void)part.hole.check(topic_, i, repairer_.index(), part.prefix.place());
       pin.unpin();
     }
   }
@@ -178,7 +178,7 @@ class Office {
   // The same if there is more to delete, seldom enough for what is to be written.
   Result<void> expire_while_busy() {
     constexpr std::int64_t kPause = 50'000'000;
-    if (!retention_.has_more() || now_ns() < retention_.looked_ns() + kPause) return {};
+    if (!retention_.has_more() || now_ns() < retention_.checked_ns() + kPause) return {};
     return expire_if_due();
   }
   bool has_more_to_expire() const noexcept { return retention_.has_more(); }
@@ -203,7 +203,7 @@ class Office {
   // Lets another process continue in the same file. No write may be in progress. If full files are not
   // synced yet, the other process begins new ones, as after a death.
   void hand_over() noexcept {
-    if (!is_taken_) return;
+    if (!is_active_) return;
     bool is_own = !is_finishing();
     for (std::uint32_t i = 0; i < parts_.size() && is_own; ++i) {
       const SegmentWriter& writer = parts_[i].writer;
@@ -214,9 +214,9 @@ class Office {
                set(to.file_bytes, writer.file_position()) &&
                set(to.newest_ms, static_cast<std::uint64_t>(writer.newest_ms()));
     }
-    LEAT_CRASH_POINT("keeper:facts_stored");
-    if (is_own) right_.hand_over();
-    LEAT_CRASH_POINT("keeper:handed_over");
+    LEAT_CRASH_POINT("archiver:handover_stored");
+    if (is_own) epoch_.hand_over();
+    LEAT_CRASH_POINT("archiver:handed_over");
     leave();
   }
 
@@ -229,7 +229,7 @@ class Office {
       if (auto done = part.writer.finish_file(); !done) return done;
       has_all_files = has_all_files && part.writer.synced().file.generation != 0;
     }
-    LEAT_CRASH_POINT("keeper:files_ended");
+    LEAT_CRASH_POINT("archiver:files_ended");
     if (!has_all_files) {  // A keeper that died has left the last file as it was.
       if (auto ended = recover(disk_, directory_, manifest_); !ended) return ended.error();
       checkpoint_.reset();
@@ -245,13 +245,13 @@ class Office {
   // Forgets everything, and releases the lock.
   void leave() noexcept {
     take_last_result();
-    is_taken_ = false;
+    is_active_ = false;
     ended_.clear();
     background_ = {};
     is_first_started_ = false;
     parts_.clear();
     repairer_ = {};
-    right_.release();
+    epoch_.release();
   }
 
  private:
@@ -269,23 +269,23 @@ class Office {
     SegmentWriter::Ended file;
   };
 
-  bool set(OwnedWord& word, std::uint64_t to) noexcept { return right_.set(word, to); }
+  bool set(OwnedWord& word, std::uint64_t to) noexcept { return epoch_.set(word, to); }
 
   // After an orderly handover: goes on in the same files.
   Result<void> continue_files() {
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
-      const DurablePartition& facts = window_.partition(i);
+      const DurablePartition& from = window_.partition(i);
       const std::uint64_t written = window_.written(i);
-      const std::uint64_t generation = read_owned(facts.file_generation).value;
+      const std::uint64_t generation = read_owned(from.file_generation).value;
       Part& part = add_part(i);
       if (generation == 0) {
-        part.writer.begin(number(), written, window_.end_before(i, written), written == 0);
+        part.writer.begin(epoch(), written, window_.end_before(i, written), written == 0);
         continue;
       }
-      const SegmentName name{i, read_owned(facts.file_base).value, generation};
+      const SegmentName name{i, read_owned(from.file_base).value, generation};
       auto resumed = part.writer.resume(
-          name, number(), read_owned(facts.file_bytes).value, written, window_.durable(i),
-          static_cast<std::int64_t>(read_owned(facts.newest_ms).value));
+          name, epoch(), read_owned(from.file_bytes).value, written, window_.durable(i),
+          static_cast<std::int64_t>(read_owned(from.newest_ms).value));
       if (!resumed) return resumed;
     }
     return {};
@@ -297,7 +297,7 @@ class Office {
   //             did not sync is synced first.
   //   others    They begin at `durable`, and what follows is written again: if a sync of the last keeper
   //             failed, another one might wrongly succeed.
-  Result<void> follow() {
+  Result<void> begin_new_files() {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return lists.error();
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
@@ -307,14 +307,14 @@ class Office {
         auto synced = sync_files(disk_, directory_, (*lists)[i], window_.durable(i), from);
         if (!synced) return synced;
       } else if (!set(window_.partition(i).written, from)) {
-        return Errc::not_held;
+        return Errc::not_in_flight;
       }
-      LEAT_CRASH_POINT("keeper:set_back");
-      add_part(i).writer.begin(number(), from, window_.end_before(i, from), from == 0);
+      LEAT_CRASH_POINT("archiver:set_back");
+      add_part(i).writer.begin(epoch(), from, window_.end_before(i, from), from == 0);
     }
     if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
     for (std::uint32_t i = 0; i < parts_.size(); ++i)
-      if (auto told = tell_durable(i); !told) return told;
+      if (auto announced = announce_durable(i); !announced) return announced;
     return {};
   }
 
@@ -353,19 +353,19 @@ class Office {
   }
 
   // Tells waiting threads how much is on the medium.
-  Result<void> tell_durable(std::uint32_t index) noexcept {
+  Result<void> announce_durable(std::uint32_t index) noexcept {
     Part& part = parts_[index];
     const std::uint64_t durable = part.writer.durable_offset();
     if (window_.durable(index) >= durable) return {};
     // If this thread is killed before it has woken all, the kernel wakes a sleeper, which does that.
-    const DeathBellGuard guard{topic_.header().death_bell};
+    const RobustWakeGuard guard{topic_.header().robust_wake};
     // [sync] seq_cst: before the sleepers' bits are read.
-    if (!right_.move(window_.partition(index).durable, durable)) return Errc::not_held;
-    LEAT_CRASH_POINT("keeper:told_durable");
+    if (!epoch_.move(window_.partition(index).durable, durable)) return Errc::not_in_flight;
+    LEAT_CRASH_POINT("archiver:durable_announced");
     part.unsynced = 0;
-    SharedTopic::wake(window_.header().durable_wake);
-    SharedTopic::wake(topic_.header().data_wake);
-    SharedTopic::wake(topic_.header().space_wake);
+    MappedTopic::wake(window_.header().durable_wake);
+    MappedTopic::wake(topic_.header().data_wake);
+    MappedTopic::wake(topic_.header().space_wake);
     return {};
   }
 
@@ -402,7 +402,7 @@ class Office {
       const auto append = [&] { return part.writer.append(piece->facts, piece->bytes); };
       const bool ends_file = part.writer.ends_file(piece->bytes.size());
       const bool begins_file = ends_file || !part.writer.has_frames();
-      if (begins_file && !is_own()) return Errc::not_held;
+      if (begins_file && !is_own()) return Errc::not_in_flight;
       Result<void> appended;
       if (ends_file && is_lazy()) appended = end_file(index);
       // During a sync everything may take long.
@@ -413,16 +413,16 @@ class Office {
         return appended.error();
       }
       if (begins_file) retention_.note_made(part.writer.file_name());
-      LEAT_CRASH_POINT("keeper:written");
-      if (!right_.move(window_.partition(index).written, part.prefix.offset())) {
+      LEAT_CRASH_POINT("archiver:written");
+      if (!epoch_.move(window_.partition(index).written, part.prefix.offset())) {
         // If the follower has deleted its own first files meanwhile, this one would seem to count.
         if (begins_file)
           (void)disk_.delete_file(directory_, part.writer.file_name().text().c_str());
-        return Errc::not_held;
+        return Errc::not_in_flight;
       }
-      LEAT_CRASH_POINT("keeper:told");
+      LEAT_CRASH_POINT("archiver:announced");
       if (window_.durability() == StoredDurability::os)
-        SharedTopic::wake(topic_.header().space_wake);
+        MappedTopic::wake(topic_.header().space_wake);
       bytes += piece->bytes.size();
       if (part.unsynced == 0) part.unsynced_since_ns = now_ns();
       part.unsynced += piece->bytes.size();
@@ -457,7 +457,7 @@ class Office {
   // If the sync in progress fails, the next keeper's might wrongly succeed. Does not wait if this keeper was
   // followed: no process would learn the result.
   void take_last_result() noexcept {
-    if (!is_taken_ || !is_first_started_ || !is_own()) return;
+    if (!is_active_ || !is_first_started_ || !is_own()) return;
     const int file = ended_.front().file.file.get();
     const auto synced = wait_for_disk([&] { return disk_.end_sync(background_, file, true); });
     if (!synced || *synced) return;
@@ -484,7 +484,7 @@ class Office {
     }
     if (!synced) return false;
     is_first_started_ = false;
-    if (*synced) right_.note_sync(first_began_ns_);
+    if (*synced) epoch_.note_sync(first_began_ns_);
     auto noted = wait_for_disk([&] { return writer.note_end(first.file, *synced); });
     if (!noted) return noted.error();
     const std::uint32_t index = first.partition;
@@ -497,7 +497,7 @@ class Office {
   Result<void> note_progress(std::uint32_t index) {
     Part& part = parts_[index];
     const SegmentWriter::Synced& synced = part.writer.synced();
-    if (auto told = tell_durable(index); !told) return told;
+    if (auto announced = announce_durable(index); !announced) return announced;
     const std::uint64_t reserved = checkpoint_->value().partitions[index].reserved_offset;
     const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
     if (!is_new_file && part.writer.end_offset() + 2 * window_offsets(manifest_.topic) < reserved)
@@ -510,11 +510,11 @@ class Office {
     // Another keeper may have stored one since: then this one was followed.
     auto loaded = CheckpointFile::load(disk_, directory_, manifest_);
     if (!loaded) return loaded.error();
-    if (!is_closed && loaded->value().state.generation > number()) return Errc::not_held;
+    if (!is_closed && loaded->value().state.generation > epoch()) return Errc::not_in_flight;
     checkpoint_ = std::move(*loaded);
     Checkpoint next = checkpoint_->value();
     retention_.share_ages(next.misdated);
-    next.state = {number(), 0, is_closed ? 1U : 0U, 0};
+    next.state = {epoch(), 0, is_closed ? 1U : 0U, 0};
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       Part& part = parts_[i];
       CheckpointPartition& entry = next.partitions[i];
@@ -537,15 +537,15 @@ class Office {
 
   static constexpr std::uint64_t kTurn = std::uint64_t{4} << 20;
 
-  std::shared_ptr<SharedTopic> shared_;
-  SharedTopic& topic_;
+  std::shared_ptr<MappedTopic> shared_;
+  MappedTopic& topic_;
   DurableWindow& window_;
-  OfficeRight right_;
+  ArchiverEpoch epoch_;
   Disk& disk_;
   int directory_;
   const Manifest& manifest_;
   const std::byte* records_ = nullptr;
-  bool is_taken_ = false;
+  bool is_active_ = false;
   std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due now.
   Retention retention_;
   std::vector<Part> parts_;

@@ -1,9 +1,9 @@
 // The right to be a durable topic's keeper: a number, the lock that shows that its owner is alive, and the words that
 // only the owner of the latest number can change.
 //
-//     OfficeRight right{window};
-//     if (*right.take(directory, right.word(), partition_count)) right.move(word, offset);
-//     right.release();
+//     ArchiverEpoch epoch{window};
+//     if (*epoch.take(directory, epoch.word(), partition_count)) epoch.move(word, offset);
+//     epoch.release();
 //
 // Used by one thread at a time. docs/internals/durable.md, "Offices", says why a keeper that was followed changes
 // nothing.
@@ -21,9 +21,9 @@
 
 namespace leat::inline v0::detail {
 
-class OfficeRight {
+class ArchiverEpoch {
  public:
-  explicit OfficeRight(DurableWindow& window) noexcept : window_{window} {}
+  explicit ArchiverEpoch(DurableWindow& window) noexcept : window_{window} {}
 
   // Opens the file whose locks tell who is in office.
   Result<void> open_probe(int directory) {
@@ -35,11 +35,11 @@ class OfficeRight {
 
   // The word that take() needs. Bit 0: the office is vacant; its last keeper handed over in order.
   std::uint64_t word() const noexcept {
-    // [keeper] acquire: the facts of a handover were stored before.
-    return load_acquire<Edge::keeper>(window_.header().office);
+    // [archiver] acquire: the facts of a handover were stored before.
+    return load_acquire<Edge::archiver>(window_.header().epoch);
   }
   // Whether the keeper that the word names is alive. Takes a system call.
-  bool is_held(std::uint64_t word) const noexcept {
+  bool is_alive(std::uint64_t word) const noexcept {
     return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), lock_of(word >> 1));
   }
   std::uint64_t number() const noexcept { return number_; }
@@ -52,25 +52,25 @@ class OfficeRight {
     number_ = (seen >> 1) + 1;
     if (number_ > kMaxGeneration) return Errc::corrupt;
     std::uint64_t expected = seen;
-    if (!compare_exchange<Edge::keeper>(window_.header().office, expected, number_ << 1))
+    if (!compare_exchange<Edge::archiver>(window_.header().epoch, expected, number_ << 1))
       return false;
-    LEAT_CRASH_POINT("keeper:counted");
+    LEAT_CRASH_POINT("archiver:counted");
     auto lock = open_data_lock(directory);
     if (!lock) return lock.error();
     auto locked = lock->try_lock(lock_of(number_));
     if (!locked) return locked.error();
     // Others may have found the byte unlocked and counted on.
     if (!*locked || !is_own()) return false;
-    LEAT_CRASH_POINT("keeper:locked");
+    LEAT_CRASH_POINT("archiver:locked");
     if (!take_words(partitions)) return false;
     lock_ = std::move(*lock);
     return true;
   }
   // Marks the office as vacant. Fails if this process was followed.
   void hand_over() noexcept {
-    // [keeper] release: behind the facts.
+    // [archiver] release: behind the facts.
     std::uint64_t own = number_ << 1;
-    compare_exchange<Edge::keeper>(window_.header().office, own, own | 1);
+    compare_exchange<Edge::archiver>(window_.header().epoch, own, own | 1);
   }
   void release() noexcept { lock_ = {}; }
 
@@ -78,7 +78,7 @@ class OfficeRight {
   // For an offset that only grows.
   bool move(OwnedWord& word, std::uint64_t to) noexcept {
     const OwnedWord seen = read_owned(word);
-    return seen.office == number_ && (seen.value >= to || set(word, to));
+    return seen.epoch == number_ && (seen.value >= to || set(word, to));
   }
 
   // Publishes the state of the disk, unless this process was followed.
@@ -98,12 +98,12 @@ class OfficeRight {
   std::invoke_result_t<Work> wait_for_disk(const Work& work) {
     std::uint32_t& syncing = window_.header().syncing;
     const auto own = static_cast<std::uint32_t>(number_);
-    // [keeper] Swapped, so that it never replaces the number of one that has followed.
+    // [archiver] Swapped, so that it never replaces the number of one that has followed.
     std::uint32_t seen = load_relaxed<Why::hint>(syncing);
-    while (seen < own && !compare_exchange<Edge::keeper>(syncing, seen, own)) {
+    while (seen < own && !compare_exchange<Edge::archiver>(syncing, seen, own)) {
     }
     auto done = work();
-    compare_exchange<Edge::keeper>(syncing, seen = own, 0U);
+    compare_exchange<Edge::archiver>(syncing, seen = own, 0U);
     return done;
   }
   // A sync has ended that began then. If the disk is not slow, others need not wait longer for it each time.
@@ -117,7 +117,7 @@ class OfficeRight {
 
  private:
   static std::int64_t lock_of(std::uint64_t number) noexcept {
-    return kKeeperLock + static_cast<std::int64_t>(number);
+    return kArchiverLock + static_cast<std::int64_t>(number);
   }
 
   // False if a later keeper has done so already.

@@ -18,7 +18,7 @@
 
 namespace leat::inline v0::detail {
 
-class Keeper {
+class ArchiverThread {
  public:
   // What a keeper needs; moved into it.
   struct Place {
@@ -30,10 +30,11 @@ class Keeper {
   };
 
   // Starts the helper thread.
-  static Result<std::shared_ptr<Keeper>> start(std::shared_ptr<SharedTopic> topic, Place place);
-  ~Keeper();
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
+  static Result<std::shared_ptr<ArchiverThread>> start(std::shared_ptr<MappedTopic> topic,
+                                                       Place place);
+  ~ArchiverThread();
+  ArchiverThread(const ArchiverThread&) = delete;
+  ArchiverThread& operator=(const ArchiverThread&) = delete;
 
   // Drains the log and leaves the topic; called once, by the destructor or when the process exits.
   // In a forked child it does nothing.
@@ -46,25 +47,25 @@ class Keeper {
   // the keeper and that thread sleeps. That saves two thread switches.
   void sync_here() noexcept;
 
-  bool is_in_office() const noexcept {
-    return in_office_.load(std::memory_order_relaxed);  // relaxed: informational
+  bool is_archiver() const noexcept {
+    return is_archiver_.load(std::memory_order_relaxed);  // relaxed: informational
   }
 
  private:
   // How often a keeper shows that it lives while groups have to be saved, in ns.
   static constexpr std::int64_t kShowsLife = 250'000'000;
   // How often others look at one that only looks for acknowledgements: it wakes once a second.
-  static constexpr std::int64_t kLookAtCalmKeeper = 1'250'000'000;
+  static constexpr std::int64_t kCheckCalmArchiver = 1'250'000'000;
   // How long a keeper may do nothing although there is something to do, in ns.
   static constexpr std::int64_t kStalled = 100'000'000;
 
-  Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept;
+  ArchiverThread(std::shared_ptr<MappedTopic> topic, Place place) noexcept;
 
   void run() noexcept;
   void serve() noexcept;
   void stand_by() noexcept;
-  void watch_keeper(bool is_calm) noexcept;
-  bool try_to_take(std::uint64_t seen) noexcept;
+  void watch_archiver(bool is_calm) noexcept;
+  bool try_to_take_over(std::uint64_t seen) noexcept;
   Result<void> save_groups(bool is_closing) noexcept;
   bool has_unwritten() const noexcept;
   bool is_safe() const noexcept;
@@ -74,29 +75,29 @@ class Keeper {
   std::int64_t next_due_ns() const noexcept;
   Result<std::uint64_t> write() noexcept;
   void handle(Error error) noexcept;
-  void tell(DiskState state, std::int32_t reason) noexcept;
+  void announce(DiskState state, std::int32_t reason) noexcept;
   void drain() noexcept;
   bool delete_window() noexcept;
   bool has_users() const noexcept;
   void sleep_for_news() noexcept;
   bool is_due() noexcept;
-  void nap(std::int64_t ns) noexcept;
+  void back_off(std::int64_t ns) noexcept;
   bool is_stopping() const noexcept { return load_relaxed<Why::hint>(stopping_) != 0; }
 
-  std::shared_ptr<SharedTopic> topic_;
+  std::shared_ptr<MappedTopic> topic_;
   Place place_;
   // Whoever has it does the office's work. Not held while the keeper's thread sleeps.
   std::mutex work_;
   bool was_helped_ = false;  // by sync_here(), since the thread looked last
   Error failed_here_;        // of sync_here(), for the thread to handle
-  Office office_;
+  Archiver archiver_;
   GroupSaver groups_;
-  bool is_new_in_office_ = false;                         // serve() was not called since.
+  bool is_new_archiver_ = false;                          // serve() was not called since.
   static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
-  std::int64_t own_fault_nap_ns_ = kTryAgain;
+  std::int64_t own_fault_backoff_ns_ = kTryAgain;
   std::int64_t holes_due_ns_ = 0;
   std::uint32_t stopping_ = 0;  // The thread naps on it; futex.
-  std::atomic<bool> in_office_ = false;
+  std::atomic<bool> is_archiver_ = false;
   bool is_closed_ = false;
   std::uint32_t fork_generation_ = fork_generation();
   std::unique_ptr<std::thread> thread_;  // Kept by a forked child, which does not have it.

@@ -24,7 +24,7 @@
 namespace leat::inline v0::detail {
 
 // Offset of a partition's next claim; nothing if it changes too fast to be read.
-inline std::optional<std::uint64_t> try_end_of_claims(SharedTopic& topic,
+inline std::optional<std::uint64_t> try_end_of_claims(MappedTopic& topic,
                                                       std::uint32_t partition) noexcept {
   const PartitionView view = topic.partition(partition);
   const ClaimLayout& layout = topic.geometry().claim_layout;
@@ -37,12 +37,12 @@ inline std::optional<std::uint64_t> try_end_of_claims(SharedTopic& topic,
   return std::nullopt;
 }
 // The same, but 0 if it cannot be read. For callers to which 0 does no harm.
-inline std::uint64_t end_of_claims(SharedTopic& topic, std::uint32_t partition) noexcept {
+inline std::uint64_t end_of_claims(MappedTopic& topic, std::uint32_t partition) noexcept {
   return try_end_of_claims(topic, partition).value_or(0);
 }
 // The same, but reads again and again before it fails.
 //   corrupt   the words of the log contradict each other
-inline Result<std::uint64_t> known_end_of_claims(SharedTopic& topic,
+inline Result<std::uint64_t> known_end_of_claims(MappedTopic& topic,
                                                  std::uint32_t partition) noexcept {
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (const auto end = try_end_of_claims(topic, partition)) return *end;
@@ -60,7 +60,7 @@ class CommittedPrefix {
     std::span<const std::byte> bytes;
   };
 
-  CommittedPrefix(SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
+  CommittedPrefix(MappedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
       : topic_{&topic},
         view_{topic.partition(partition)},
         records_{records + view_.records_offset},
@@ -80,9 +80,9 @@ class CommittedPrefix {
     }
     while (offset_ < offset) {
       FoundRecord found;
-      const Look there = look(granule_, found);
-      if (there == Look::nonsense) return Errc::corrupt;
-      if (there == Look::record) {
+      const Check there = check(granule_, found);
+      if (there == Check::nonsense) return Errc::corrupt;
+      if (there == Check::record) {
         granule_ += found.granules;
         offset_ += found.records;
       } else if (!enter_next()) {
@@ -108,9 +108,9 @@ class CommittedPrefix {
       std::int64_t newest_ms = kNoTimestamp;
       for (;;) {
         FoundRecord found;
-        const Look there = look(granule, found);
-        if (there == Look::nonsense) return Errc::corrupt;
-        if (there == Look::nothing) break;
+        const Check there = check(granule, found);
+        if (there == Check::nonsense) return Errc::corrupt;
+        if (there == Check::nothing) break;
         const std::uint64_t bytes = (granule - from + found.granules) * kGranule;
         if (granule != from && bytes > kTargetFrame) break;
         if (!found.has_payload()) {
@@ -173,16 +173,16 @@ class CommittedPrefix {
   }
 
   // Not a Result: for each record, a processor waits longer for one than for the record.
-  enum class Look { record, nothing, nonsense };
-  Look look(std::uint64_t granule, FoundRecord& found) const noexcept {
-    if (granule >= geometry_->segment_granules) return Look::nothing;
+  enum class Check { record, nothing, nonsense };
+  Check check(std::uint64_t granule, FoundRecord& found) const noexcept {
+    if (granule >= geometry_->segment_granules) return Check::nothing;
     found.kind = segment_.kind(granule, geometry_->key);
-    if (!is_record_kind(found.kind)) return Look::nothing;
+    if (!is_record_kind(found.kind)) return Check::nothing;
     const RecordHeader& header = segment_.header(granule);
     __builtin_prefetch(reinterpret_cast<const std::byte*>(&header) + kAhead);
     if (!examine_record(header, geometry_->segment_granules - granule, found))
-      return Look::nonsense;
-    return Look::record;
+      return Check::nonsense;
+    return Check::record;
   }
 
   std::int64_t newest_timestamp(std::uint64_t granule, const FoundRecord& found) const noexcept {
@@ -217,7 +217,7 @@ class CommittedPrefix {
   // Bytes. What publishers wrote is in their CPU's cache.
   static constexpr std::size_t kAhead = 4096;
 
-  SharedTopic* topic_;
+  MappedTopic* topic_;
   PartitionView view_;
   const std::byte* records_;
   const Geometry* geometry_;

@@ -64,11 +64,11 @@ inline Result<Fd> open_topic_directory(const Fd& directory, const std::string& n
 // Attaches to the files of the topic with this name.
 //   not_found
 //   wrong_format   the name belongs to something else, or the format is another one
-inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
+inline Result<std::unique_ptr<MappedTopic>> attach_files(const Fd& directory,
                                                          const std::string& name) {
   auto found = open_topic_directory(directory, name);
   while (found) {
-    auto attached = SharedTopic::attach(*found);
+    auto attached = MappedTopic::attach(*found);
     if (attached || attached.error().code != Errc::not_found) return attached;
     // No control file: if the name still leads to this directory, it is no topic; otherwise the
     // topic was just deleted.
@@ -209,7 +209,7 @@ Result<void> create_topic(const Fd& directory, const std::string& name, const Ne
   LEAT_CRASH_POINT("create:filled");
   auto copy = open_directory_at(made->fd(), ".");
   if (!copy) return copy.error();
-  auto attached = SharedTopic::attach(*copy);
+  auto attached = MappedTopic::attach(*copy);
   if (!attached) return attached.error();
   if (auto used = use(std::move(*attached)); !used) return used;
   auto named = rename_at(directory.get(), made->name(), name.c_str());
@@ -217,11 +217,11 @@ Result<void> create_topic(const Fd& directory, const std::string& name, const Ne
   return named;
 }
 
-inline Result<std::unique_ptr<SharedTopic>> create_topic(const Fd& directory,
+inline Result<std::unique_ptr<MappedTopic>> create_topic(const Fd& directory,
                                                          const std::string& name,
                                                          const NewTopic& topic) {
-  std::unique_ptr<SharedTopic> made;
-  const auto use = [&](std::unique_ptr<SharedTopic> attached) -> Result<void> {
+  std::unique_ptr<MappedTopic> made;
+  const auto use = [&](std::unique_ptr<MappedTopic> attached) -> Result<void> {
     made = std::move(attached);
     return {};
   };
@@ -281,7 +281,7 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
   // Under the lock nobody else deletes the name; check that it is still the deleted topic's.
   auto found = open_topic_directory(directory, name);
   if (!found) return found.error() == Errc::not_found ? Result<void>{} : found.error();
-  auto topic = SharedTopic::attach(*found);
+  auto topic = MappedTopic::attach(*found);
   if (!topic) return topic.error();
   if (!(*topic)->is_deleted()) return {};
   (*topic)->announce_deletion();

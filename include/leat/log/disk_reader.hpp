@@ -37,9 +37,9 @@ class DiskReader {
       auto found = try_to_seek(offset);
       // Retention has just deleted the file, or another keeper has set `written` back.
       const bool is_gone = !found && found.error() == Errc::not_found;
-      const bool is_old = found && listed_office_ != window_->office();
+      const bool is_old = found && listed_epoch_ != window_->epoch();
       if ((is_gone || is_old) && attempt != kTries) continue;
-      if (!found) listed_office_ = kNone;  // The next next() begins with this.
+      if (!found) listed_epoch_ = kNone;  // The next next() begins with this.
       return found;
     }
   }
@@ -64,9 +64,9 @@ class DiskReader {
     misses_records_ = false;
     // A list of files holds for what was written when it was made. Behind that, a keeper that was
     // followed meanwhile may complete frames that do not count.
-    bool must_list = listed_office_ != window_->office();
+    bool must_list = listed_epoch_ != window_->epoch();
     std::uint64_t oldest_at_damage = kNone;
-    std::uint64_t office_at_end = kNone;
+    std::uint64_t epoch_at_end = kNone;
     for (int lists = 0;;) {
       if (std::exchange(must_list, false)) {
         const std::uint64_t from = offset_;
@@ -96,9 +96,9 @@ class DiskReader {
         }
         // No file has these offsets. A follower may be writing them again: it took office, and `written` was
         // read just before it set that back. So this looks a second time.
-        if (is_fresh && listed_office_ == window_->office()) {
-          misses_records_ = office_at_end == listed_office_;
-          office_at_end = listed_office_;
+        if (is_fresh && listed_epoch_ == window_->epoch()) {
+          misses_records_ = epoch_at_end == listed_epoch_;
+          epoch_at_end = listed_epoch_;
           must_list = !misses_records_ && lists != kTries;
           if (must_list) continue;
         }
@@ -114,7 +114,7 @@ class DiskReader {
   Event pass_missing(std::uint64_t end) noexcept {
     StoredEntry entry;
     gap(entry, offset_, std::min(end, until_), GapReason::damaged);
-    listed_office_ = kNone;
+    listed_epoch_ = kNone;
     return entry.gap;
   }
 
@@ -122,7 +122,7 @@ class DiskReader {
   void go_back(std::uint64_t offset) noexcept {
     offset_ = offset;
     records_.reset();
-    listed_office_ = kNone;
+    listed_epoch_ = kNone;
   }
 
   // As next() for the rest of a frame that lies before `until` of the last call. False at its end.
@@ -139,7 +139,7 @@ class DiskReader {
 
   Result<std::uint64_t> try_to_seek(std::uint64_t offset) {
     // In this order: what a later keeper writes, or this one in later files, the list may not have.
-    listed_office_ = window_->office();
+    listed_epoch_ = window_->epoch();
     listed_until_ = window_->written(partition_);
     auto lists = list_segments(directory_.get(), topic_.partition_count);
     if (!lists) return lists.error();
@@ -173,7 +173,7 @@ class DiskReader {
   void cut_gap(Event& gap, std::uint64_t end) noexcept {
     if (gap.count <= end - gap.first) return;
     gap.count = end - gap.first;
-    listed_office_ = kNone;
+    listed_epoch_ = kNone;
   }
 
   void pass(const StoredEntry& entry) noexcept {
@@ -190,7 +190,7 @@ class DiskReader {
   bool misses_records_ = false;          // the last next()
   std::uint64_t listed_until_ = 0;       // The list of files holds for offsets before,
   std::uint64_t oldest_ = 0;             // Where the oldest file of the list begins.
-  std::uint64_t listed_office_ = kNone;  // and while this keeper is in office.
+  std::uint64_t listed_epoch_ = kNone;   // and while this keeper is in office.
 };
 
 }  // namespace leat::inline v0::detail

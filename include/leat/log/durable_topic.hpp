@@ -98,7 +98,7 @@ struct OpenStore {
 };
 
 // The oldest offset on disk and what is lost behind it, by partition; and the bytes of all segment files.
-struct FilesFacts {
+struct FilesDescription {
   std::vector<std::uint64_t> start;
   std::vector<std::vector<OffsetRange>> lost;
   std::uint64_t bytes = 0;
@@ -133,25 +133,26 @@ inline std::vector<OffsetRange> find_lost(int directory, const SegmentList& file
 }
 
 // `topic` may be null if it cannot be read.
-inline Result<FilesFacts> facts_of_files(int directory, std::uint32_t partitions,
-                                         const ManifestTopic* topic) {
+inline Result<FilesDescription> describe_files(int directory, std::uint32_t partitions,
+                                               const ManifestTopic* topic) {
   auto lists = list_segments(directory, partitions);
   if (!lists) return lists.error();
-  FilesFacts facts;
+  FilesDescription description;
   for (const SegmentList& one : *lists) {
-    facts.start.push_back(one.live.empty() ? ~std::uint64_t{0} : one.live.front().base_offset);
-    facts.lost.push_back(topic != nullptr ? find_lost(directory, one, topic->salt)
-                                          : std::vector<OffsetRange>{});
+    description.start.push_back(one.live.empty() ? ~std::uint64_t{0}
+                                                 : one.live.front().base_offset);
+    description.lost.push_back(topic != nullptr ? find_lost(directory, one, topic->salt)
+                                                : std::vector<OffsetRange>{});
     for (const auto* names : {&one.live, &one.abandoned}) {
       for (const SegmentName& name : *names)
-        facts.bytes += disk_bytes_at(directory, name.text().c_str());
+        description.bytes += disk_bytes_at(directory, name.text().c_str());
     }
   }
-  return facts;
+  return description;
 }
 
 // What is constant in a durable topic's facts.
-inline void copy_facts(const ManifestTopic& topic, DurableInfo& durable) {
+inline void describe_durable(const ManifestTopic& topic, DurableInfo& durable) {
   durable.durability = static_cast<Durability>(topic.durability);
   durable.sync_interval = std::chrono::nanoseconds{topic.sync_interval_ns};
   durable.created_ms = topic.created_ms;
@@ -178,8 +179,8 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   if (!checkpoint) return checkpoint.error();
   auto ends = find_ends(disk, directory->get(), *manifest, *checkpoint);
   if (!ends) return ends.error();
-  auto facts = facts_of_files(directory->get(), topic.partition_count, &topic);
-  if (!facts) return facts.error();
+  auto description = describe_files(directory->get(), topic.partition_count, &topic);
+  if (!description) return description.error();
   TopicInfo info;
   info.name = name;
   info.id = manifest->id;
@@ -192,14 +193,14 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   DurableInfo& durable = info.durable.emplace();
   auto path = path_of(directory->get());
   durable.directory = path ? *path : data_directory_path(data_directory) + '/' + name;
-  copy_facts(topic, durable);
-  durable.disk_bytes = facts->bytes;
+  describe_durable(topic, durable);
+  durable.disk_bytes = description->bytes;
   for (std::uint32_t i = 0; i < topic.partition_count; ++i) {
     const PartitionEnd& end = ends->partitions[i];
     PartitionInfo& partition = info.partitions.emplace_back();
     partition.end = end.is_clean ? end.next_offset : end.frames_end;
-    partition.start = std::min(facts->start[i], partition.end);
-    partition.gaps = std::move(facts->lost[i]);
+    partition.start = std::min(description->start[i], partition.end);
+    partition.gaps = std::move(description->lost[i]);
     if (end.is_clean) add_lost(partition, end.frames_end, end.next_offset);
     partition.capacity_bytes = info.capacity_bytes;
     partition.written = partition.end;
@@ -225,16 +226,16 @@ inline Result<void> unless_missing(const Result<void>& done) noexcept {
 // Deletes a topic's data directory: gives it another name first, so that the name is free, also on the medium.
 //   not_found   the name belongs to another directory by now, which keeps it
 inline Result<void> delete_store(int data_directory, const std::string& name, const Fd& directory) {
-  if (auto is_it = has_name_still(data_directory, name, directory); !is_it) return is_it;
+  if (auto is_named = has_name_still(data_directory, name, directory); !is_named) return is_named;
   LEAT_CRASH_POINT("delete:files_looked_at");
   char aside[64];
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));
   if (auto moved = rename_at(data_directory, name.c_str(), aside); !moved) return moved;
   LEAT_CRASH_POINT("delete:files_renamed");
-  if (auto is_it = has_name_still(data_directory, aside, directory); !is_it) {
+  if (auto is_named = has_name_still(data_directory, aside, directory); !is_named) {
     (void)rename_at(data_directory, aside, name.c_str());
-    return is_it;
+    return is_named;
   }
   // Else the topic could be back after a failure of the machine.
   const auto synced = Disk::system().sync_directory(data_directory);
@@ -250,7 +251,7 @@ inline Result<void> delete_store(int data_directory, const std::string& name, co
 }
 
 // Whether a window's data directory is at this path.
-inline bool has_files_at(const SharedTopic& topic, const std::string& path) {
+inline bool has_files_at(const MappedTopic& topic, const std::string& path) {
   auto directory = open_directory_path(path, false, false);
   if (!directory) return false;
   auto manifest = load_manifest(Disk::system(), directory->get());
@@ -258,7 +259,7 @@ inline bool has_files_at(const SharedTopic& topic, const std::string& path) {
 }
 // Containers may have the same directories at different paths. If the window's path does not lead to its files here, and
 // this process's data directory has them, this process uses these.
-inline void find_files(SharedTopic& topic, const std::string& data_directory,
+inline void find_files(MappedTopic& topic, const std::string& data_directory,
                        const std::string& name) {
   DurableWindow* const window = topic.durable();
   if (window == nullptr || has_files_at(topic, window->data_path())) return;
@@ -273,7 +274,7 @@ struct StorePlace {
   Fd directory;
 
   //   not_found   there is none, or it belongs to another window by now, or is no topic's
-  static Result<StorePlace> of(const SharedTopic& topic) {
+  static Result<StorePlace> of(const MappedTopic& topic) {
     const std::string& path = topic.durable()->data_path();
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos || slash == 0) return Errc::invalid_argument;
@@ -306,7 +307,7 @@ inline Result<void> may_delete_store(int data_directory, const std::string& name
 
 // Whether this process may delete the topic, its files on disk included. Errors as for may_delete_store().
 inline Result<void> may_delete_topic(const Fd& directory, const std::string& name,
-                                     const SharedTopic& topic) {
+                                     const MappedTopic& topic) {
   if (topic.durable() != nullptr) {
     auto place = StorePlace::of(topic);
     auto may =
@@ -318,7 +319,7 @@ inline Result<void> may_delete_topic(const Fd& directory, const std::string& nam
 }
 
 // Deletes the data directory of a topic, given its window; unless that belongs to another window by now.
-inline Result<void> delete_files_of(const SharedTopic& topic) {
+inline Result<void> delete_files_of(const MappedTopic& topic) {
   auto place = StorePlace::of(topic);
   if (!place) return unless_missing(place.error());
   LEAT_CRASH_POINT("delete:files_chosen");
@@ -351,14 +352,14 @@ inline Result<void> delete_closed(const Fd& topics, const std::string& data_dire
   auto directory = open_store_directory(data->get(), name);
   if (!directory) return directory.error();
   // Of the name, which may be a new topic's by now.
-  const auto or_look_again = [](const Result<void>& done) -> Result<void> {
+  const auto or_try_again = [](const Result<void>& done) -> Result<void> {
     return done.error() == Errc::not_found ? Error{Errc::timeout} : done;
   };
   auto names = names_in(directory->get());
   if (!names) return names.error();
   if (!is_store(*names)) {
-    auto is_it = or_look_again(has_name_still(data->get(), name, *directory));
-    return is_it ? Error{Errc::wrong_format} : is_it.error();
+    auto is_named = or_try_again(has_name_still(data->get(), name, *directory));
+    return is_named ? Error{Errc::wrong_format} : is_named.error();
   }
   LEAT_CRASH_POINT("delete:files_opened");
   auto lock = open_data_lock(directory->get());
@@ -373,23 +374,23 @@ inline Result<void> delete_closed(const Fd& topics, const std::string& data_dire
       return manifest && has_other_window(*manifest, name, *own_path) ? Errc::busy : Errc::timeout;
     }
   }
-  if (auto may = or_look_again(may_delete_store(data->get(), name, *directory)); !may) return may;
-  return or_look_again(delete_store(data->get(), name, *directory));
+  if (auto may = or_try_again(may_delete_store(data->get(), name, *directory)); !may) return may;
+  return or_try_again(delete_store(data->get(), name, *directory));
 }
 
 // Finds the window of a topic that is to be deleted; null if the topic had none, and is deleted now.
 // `directory` may be empty: there is no LEAT_DIR. Errors as for Topic::delete_topic.
-inline Result<std::shared_ptr<SharedTopic>> window_to_delete(const Fd& directory,
+inline Result<std::shared_ptr<MappedTopic>> window_to_delete(const Fd& directory,
                                                              const std::string& data_directory,
                                                              const std::string& name) {
   for (const Deadline deadline{kOpeningTakes};; sleep_a_millisecond()) {
     if (directory) {
       auto attached = attach_files(directory, name);
-      if (attached) return std::shared_ptr<SharedTopic>{std::move(*attached)};
+      if (attached) return std::shared_ptr<MappedTopic>{std::move(*attached)};
       if (attached.error() != Errc::not_found) return attached.error();
     }
     auto deleted = delete_closed(directory, data_directory, name);
-    if (deleted) return std::shared_ptr<SharedTopic>{};
+    if (deleted) return std::shared_ptr<MappedTopic>{};
     if (deleted.error() != Errc::timeout) return deleted.error();
     if (deadline.passed()) return Errc::busy;
   }
@@ -419,23 +420,24 @@ inline WindowStart start_at(const PartitionEnd& end) noexcept {
 //   not_found   the window was just closed, or belongs to no topic any more: look again
 //   busy        another process opens or closes the topic, for more than 5 s
 //   corrupt     the window does not belong to a durable topic
-inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> topic,
-                                                 const std::string& name, OpenStore store) {
+inline Result<std::shared_ptr<MappedTopic>> start_archiver(std::shared_ptr<MappedTopic> topic,
+                                                           const std::string& name,
+                                                           OpenStore store) {
   if (topic->is_deleted() || store.manifest.window.key != topic->geometry().key)
     return Errc::not_found;
   if (topic->durable() == nullptr) return Errc::corrupt;
-  SharedTopic* const whole = topic.get();
-  auto keeper =
-      Keeper::start(std::move(topic), {std::move(store.directory), std::move(store.attached),
-                                       std::move(store.manifest), name, &Disk::system()});
-  if (!keeper) return keeper.error();
-  whole->durable()->set_keeper(keeper->get());
-  return std::shared_ptr<SharedTopic>{whole, [keeper = std::move(*keeper)](SharedTopic*) {}};
+  MappedTopic* const whole = topic.get();
+  auto archiver = ArchiverThread::start(std::move(topic),
+                                        {std::move(store.directory), std::move(store.attached),
+                                         std::move(store.manifest), name, &Disk::system()});
+  if (!archiver) return archiver.error();
+  whole->durable()->set_archiver(archiver->get());
+  return std::shared_ptr<MappedTopic>{whole, [archiver = std::move(*archiver)](MappedTopic*) {}};
 }
 
-// Errors as keep(), and:
+// Errors as start_archiver(), and:
 //   wrong_format  the data directory was deleted
-inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTopic> topic,
+inline Result<std::shared_ptr<MappedTopic>> join_window(std::shared_ptr<MappedTopic> topic,
                                                         const std::string& data_directory,
                                                         const std::string& name) {
   find_files(*topic, data_directory, name);
@@ -452,13 +454,13 @@ inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTo
   auto manifest = load_manifest(Disk::system(), store->directory.get());
   if (!manifest) return manifest.error();
   store->manifest = std::move(*manifest);
-  return keep(std::move(topic), name, std::move(*store));
+  return start_archiver(std::move(topic), name, std::move(*store));
 }
 
 // Makes a window for a topic that has none: recovers its files first.
 //   not_found   there is no such topic, or another process has made the window: look again
 //   busy        the topic is open with another LEAT_DIR
-inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
+inline Result<std::shared_ptr<MappedTopic>> make_window(const Fd& directory,
                                                         const std::string& name,
                                                         const Fd& data_directory) {
   auto store = OpenStore::open(data_directory.get(), name);
@@ -473,8 +475,8 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
     return Errc::not_found;
   }
   // A deletion whose process died may have taken the name.
-  if (auto is_it = has_name_still(data_directory.get(), name, store->directory); !is_it)
-    return is_it.error();
+  if (auto is_named = has_name_still(data_directory.get(), name, store->directory); !is_named)
+    return is_named.error();
   Disk& disk = Disk::system();
   auto manifest = load_manifest(disk, store->directory.get());
   if (!manifest) return manifest.error();
@@ -494,7 +496,7 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   start.data_path = *path;
   start.durability = StoredDurability{manifest->topic.durability};
   start.sync_interval_ns = manifest->topic.sync_interval_ns;
-  start.office = recovered->generation;
+  start.epoch = recovered->generation;
   start.cut_bytes = recovered->cut_bytes();
   start.cut_records = recovered->cut_records();
   start.damaged = recovered->damaged();
@@ -516,7 +518,7 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   auto shared = store->attached.try_lock(kAttachLock, LockKind::shared);
   if (!shared) return shared.error();
   store->manifest = std::move(*manifest);
-  return keep(std::move(*topic), name, std::move(*store));
+  return start_archiver(std::move(*topic), name, std::move(*store));
 }
 
 }  // namespace leat::inline v0::detail

@@ -15,32 +15,32 @@
 namespace leat::inline v0::detail {
 
 // It naps on its bell after it has written something, and sleeps on the data word otherwise.
-inline void wake_keeper(SharedTopic& topic) noexcept {
-  SharedTopic::wake(topic.durable()->header().bell);
-  SharedTopic::wake(topic.header().data_wake);
+inline void wake_archiver(MappedTopic& topic) noexcept {
+  MappedTopic::wake(topic.durable()->header().archiver_wake);
+  MappedTopic::wake(topic.header().data_wake);
 }
 
 // Asks the keeper to sync everything before `until`, and does not wait.
-inline void request_sync(SharedTopic& topic, std::uint32_t partition,
+inline void request_sync(MappedTopic& topic, std::uint32_t partition,
                          std::uint64_t until) noexcept {
   const DurableWindow& window = *topic.durable();
   if (window.durable(partition) >= until) return;
   window.want(partition, until);
-  wake_keeper(topic);
+  wake_archiver(topic);
 }
 
 // Syncs what is wanted, if this process is the keeper. Only for a wait without an end, which a slow disk
 // would delay. (stop_waits() that comes meanwhile waits for that one sync.)
-inline void sync_here(SharedTopic& topic, const Deadline& deadline, const std::stop_token* stop,
+inline void sync_here(MappedTopic& topic, const Deadline& deadline, const std::stop_token* stop,
                       const WaitEnd& end) noexcept {
-  Keeper* const keeper = topic.durable()->keeper();
+  ArchiverThread* const archiver = topic.durable()->archiver();
   const bool may_end = !deadline.is_never() || (stop != nullptr && stop->stop_possible()) ||
                        end.interruptible || end.stopped;
-  if (keeper != nullptr && !may_end) keeper->sync_here();
+  if (archiver != nullptr && !may_end) archiver->sync_here();
 }
 
 // Tells the keeper that a group has moved; see GroupNews. Returns at once.
-inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
+inline void announce_group_moved(MappedTopic& topic, GroupNews news) noexcept {
   std::uint32_t& word = topic.durable()->header().groups;
   const auto wanted = static_cast<std::uint32_t>(news);
   // [sync] seq_cst, both: read after the cursor was moved, so that a keeper that clears the news later sees that;
@@ -50,7 +50,7 @@ inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
   while (is_less() &&
          !compare_exchange<Edge::sync>(word, seen, (seen & kGroupsUnsettled) | wanted)) {
   }
-  if (is_less()) wake_keeper(topic);
+  if (is_less()) wake_archiver(topic);
 }
 
 // Waits until everything before `until` is on the medium.
@@ -58,11 +58,11 @@ inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
 //   not_durable   the deadline passed, or a stop was requested; with an errno, the disk is full, or a signal
 //                 came (EINTR)
 //   deleted
-inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uint64_t until,
+inline Error await_durable(MappedTopic& topic, std::uint32_t partition, std::uint64_t until,
                            const Deadline& deadline, const std::stop_token* stop,
                            const WaitEnd& end = {}) noexcept {
   // ns; for a stop, or a keeper that died before it told.
-  constexpr std::int64_t kLook = 20'000'000;
+  constexpr std::int64_t kCheck = 20'000'000;
   const DurableWindow& window = *topic.durable();
   const auto is_durable = [&] { return window.durable(partition) >= until; };
   while (!is_durable()) {
@@ -73,7 +73,7 @@ inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uin
     }
     if (topic.is_deleted()) return {Errc::deleted};
     if (deadline.passed() || end.came(stop)) return {Errc::not_durable};
-    if (SharedTopic::sleep(window.header().durable_wake, deadline.at_most_ns(kLook), is_durable) &&
+    if (MappedTopic::sleep(window.header().durable_wake, deadline.at_most_ns(kCheck), is_durable) &&
         end.interruptible)
       return {Errc::not_durable, EINTR};
   }

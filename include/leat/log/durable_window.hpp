@@ -21,7 +21,7 @@
 
 namespace leat::inline v0::detail {
 
-class Keeper;
+class ArchiverThread;
 
 inline constexpr char kDurableFile[] = "durable";
 
@@ -40,7 +40,7 @@ struct NewWindow {
   std::string data_path;  // of the topic's data directory
   StoredDurability durability = StoredDurability::os;
   std::int64_t sync_interval_ns = 0;
-  std::uint64_t office = 0;
+  std::uint64_t epoch = 0;
   std::uint64_t cut_bytes = 0;
   std::uint64_t cut_records = 0;
   std::uint64_t damaged = 0;
@@ -48,21 +48,21 @@ struct NewWindow {
 };
 
 inline OwnedWord read_owned(const OwnedWord& word) noexcept {
-  return {load_acquire<Edge::keeper>(word.value), load_acquire<Edge::keeper>(word.office)};
+  return {load_acquire<Edge::archiver>(word.value), load_acquire<Edge::archiver>(word.epoch)};
 }
-// Changes a word, unless another office has it now. [keeper] seq_cst: behind what the value tells.
-inline bool set_owned(OwnedWord& word, std::uint64_t office, std::uint64_t to) noexcept {
+// Changes a word, unless another office has it now. [archiver] seq_cst: behind what the value tells.
+inline bool set_owned(OwnedWord& word, std::uint64_t epoch, std::uint64_t to) noexcept {
   const OwnedWord seen = read_owned(word);
-  return seen.office == office &&
-         compare_exchange_pair<Edge::keeper>(&word.value, {seen.value, office}, {to, office});
+  return seen.epoch == epoch &&
+         compare_exchange_pair<Edge::archiver>(&word.value, {seen.value, epoch}, {to, epoch});
 }
 // Gives a word to an office. False if a later one has it.
-inline bool take_owned(OwnedWord& word, std::uint64_t office) noexcept {
+inline bool take_owned(OwnedWord& word, std::uint64_t epoch) noexcept {
   for (;;) {
     const OwnedWord seen = read_owned(word);
-    if (seen.office > office) return false;
-    if (compare_exchange_pair<Edge::keeper>(&word.value, {seen.value, seen.office},
-                                            {seen.value, office}))
+    if (seen.epoch > epoch) return false;
+    if (compare_exchange_pair<Edge::archiver>(&word.value, {seen.value, seen.epoch},
+                                              {seen.value, epoch}))
       return true;
   }
 }
@@ -111,12 +111,12 @@ class DurableWindow {
   StoredDurability durability() const noexcept { return durability_; }
   std::int64_t sync_interval_ns() const noexcept { return sync_interval_ns_; }
   // Number of the keeper in office, and whether it handed over; changes with every keeper.
-  std::uint64_t office() const noexcept { return load_acquire<Edge::keeper>(header().office); }
+  std::uint64_t epoch() const noexcept { return load_acquire<Edge::archiver>(header().epoch); }
 
   // Everything before this offset can be read from disk.
   std::uint64_t written(std::uint32_t index) const noexcept {
-    // [keeper] acquire: the frames were written before.
-    return load_acquire<Edge::keeper>(partition(index).written.value);
+    // [archiver] acquire: the frames were written before.
+    return load_acquire<Edge::archiver>(partition(index).written.value);
   }
   // Offset of the window's first record. What no file has before it is lost.
   std::uint64_t begin_offset(std::uint32_t index) const noexcept {
@@ -124,7 +124,7 @@ class DurableWindow {
   }
   // Everything before this offset is on the medium.
   std::uint64_t durable(std::uint32_t index) const noexcept {
-    // [sync] seq_cst: read after a sleep is announced. [keeper] acquire: as `written`.
+    // [sync] seq_cst: read after a sleep is announced. [archiver] acquire: as `written`.
     return load_seq_cst<Edge::sync>(partition(index).durable.value);
   }
   // Nothing from this offset on may be overwritten in memory: it would be lost with the machine, or,
@@ -164,8 +164,8 @@ class DurableWindow {
   }
   // This process's share in keeping the topic; null until it has one, and in a forked child. It lives as long as
   // the topic is open.
-  Keeper* keeper() const noexcept { return is_inherited() ? nullptr : keeper_; }
-  void set_keeper(Keeper* keeper) noexcept { keeper_ = keeper; }
+  ArchiverThread* archiver() const noexcept { return is_inherited() ? nullptr : archiver_; }
+  void set_archiver(ArchiverThread* archiver) noexcept { archiver_ = archiver; }
   // A forked child has neither the locks nor the thread that keep the topic.
   bool is_inherited() const noexcept { return fork_generation_ != fork_generation(); }
 
@@ -184,7 +184,7 @@ class DurableWindow {
 
  private:
   Mapping mapping_;
-  Keeper* keeper_ = nullptr;
+  ArchiverThread* archiver_ = nullptr;
   std::uint32_t fork_generation_ = fork_generation();
   std::string data_path_;
   std::uint32_t partition_count_ = 0;
@@ -211,7 +211,7 @@ inline Result<void> initialise_durable(int fd, const Geometry& geometry, const N
   store_relaxed<Why::published_later>(header.durability,
                                       static_cast<std::uint32_t>(window.durability));
   store_relaxed<Why::published_later>(header.sync_interval_ns, window.sync_interval_ns);
-  store_relaxed<Why::published_later>(header.office, window.office << 1 | 1);
+  store_relaxed<Why::published_later>(header.epoch, window.epoch << 1 | 1);
   store_relaxed<Why::published_later>(header.cut_bytes, window.cut_bytes);
   store_relaxed<Why::published_later>(header.cut_records, window.cut_records);
   store_relaxed<Why::published_later>(header.damaged, window.damaged);
@@ -228,7 +228,7 @@ inline Result<void> initialise_durable(int fd, const Geometry& geometry, const N
         {&to.newest_ms, static_cast<std::uint64_t>(start.newest_ms)}};
     for (const auto& [word, value] : words) {
       store_relaxed<Why::published_later>(word->value, value);
-      store_relaxed<Why::published_later>(word->office, window.office);
+      store_relaxed<Why::published_later>(word->epoch, window.epoch);
     }
     store_relaxed<Why::published_later>(to.begin_offset, start.next_offset);
     store_relaxed<Why::published_later>(to.frames_end, start.frames_end);

@@ -19,7 +19,7 @@ namespace leat::inline v0::detail {
 
 class GapFinder {
  public:
-  GapFinder(SharedTopic& topic, std::uint32_t partition) noexcept
+  GapFinder(MappedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, view_{topic.partition(partition)} {}
 
   // Adds what is found behind the gaps that are known already.
@@ -29,7 +29,7 @@ class GapFinder {
     // [segment-open] acquire
     std::uint64_t number = load_acquire<Edge::segment_open>(view_.control->current);
     std::optional<RecordsLock> has_memory;
-    for (std::uint32_t i = 0; i < topic_.geometry().segment_count && looked_at_ < kEnough;
+    for (std::uint32_t i = 0; i < topic_.geometry().segment_count && examined_ < kEnough;
          ++i, --number) {
       if (!is_live(number)) break;
       if (load_relaxed<Why::hint>(view_.entry(number).has_gaps) != number) continue;
@@ -73,7 +73,7 @@ class GapFinder {
     CurrentSegment<const std::byte> segment;
     segment.enter(*place, *records_, geometry);
     std::uint64_t offset = place->base_offset;
-    for (std::uint64_t granule = 0; granule < end->granules && looked_at_ < kEnough; ++looked_at_) {
+    for (std::uint64_t granule = 0; granule < end->granules && examined_ < kEnough; ++examined_) {
       FoundRecord found;
       found.kind = segment.kind(granule, geometry.key);
       if (!is_record_kind(found.kind) ||
@@ -101,14 +101,14 @@ class GapFinder {
     }
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   PartitionView view_;
   Mapping own_mapping_;                      // Empty if the process has mapped the records.
   std::optional<const std::byte*> records_;  // The partition's first segment.
-  std::uint64_t looked_at_ = 0;
+  std::uint64_t examined_ = 0;
 };
 
-inline void add_gaps(SharedTopic& topic, std::vector<PartitionInfo>& partitions) {
+inline void add_gaps(MappedTopic& topic, std::vector<PartitionInfo>& partitions) {
   for (std::uint32_t i = 0; i < partitions.size(); ++i) GapFinder{topic, i}.add_to(partitions[i]);
 }
 

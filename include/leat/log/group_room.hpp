@@ -12,7 +12,7 @@ namespace leat::inline v0::detail {
 
 class GroupRoom {
  public:
-  GroupRoom(SharedTopic& topic, std::uint32_t partition) noexcept
+  GroupRoom(MappedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, partition_{partition} {}
 
   // Whether a group needs `segment`: it has not claimed all of it, or (unless `only_cursors`) a
@@ -21,7 +21,7 @@ class GroupRoom {
     if (topic_.durable() != nullptr) return false;  // What a group has not read is on disk.
     bool needed = false;
     const std::uint64_t granules = topic_.geometry().segment_granules;
-    auto looked = each_group([&](const GroupView& group) {
+    auto checked = each_group([&](const GroupView& group) {
       if (needed) return;
       // The order matters. `closed` first: a group that closes later still holds all that its
       // cursor and holds say now. The cursor before the holds: records that it has passed
@@ -29,11 +29,11 @@ class GroupRoom {
       const bool closed = group.is_closed();
       needed = !closed && group.needs(partition_, segment);
       if (needed || only_cursors) return;
-      group.each_hold_in(partition_, segment * granules, granules, [&](std::uint64_t word) {
+      group.each_entry_in(partition_, segment * granules, granules, [&](std::uint64_t word) {
         needed = needed || !closed || has_reader(group, word);
       });
     });
-    if (!looked) return looked.error();
+    if (!checked) return checked.error();
     return needed;
   }
 
@@ -51,13 +51,13 @@ class GroupRoom {
     (void)each_group([&](const GroupView& group) {
       const bool closed = group.is_closed();
       if (!closed && group.is_before(partition_, oldest)) add_members(group, found);
-      group.each_hold_in(partition_, 0, oldest * topic_.geometry().segment_granules,
-                         [&](std::uint64_t word) {
-                           const std::uint32_t owner = owner_of(word);
-                           const bool known = owner != 0 && owner <= group.geometry().seat_count &&
-                                              add_member(group.seat(owner - 1), found);
-                           if (!known && !closed) add_members(group, found);
-                         });
+      group.each_entry_in(partition_, 0, oldest * topic_.geometry().segment_granules,
+                          [&](std::uint64_t word) {
+                            const std::uint32_t owner = owner_of(word);
+                            const bool known = owner != 0 && owner <= group.geometry().seat_count &&
+                                               add_member(group.seat(owner - 1), found);
+                            if (!known && !closed) add_members(group, found);
+                          });
     });
     return found;
   }
@@ -65,11 +65,11 @@ class GroupRoom {
  private:
   template <class Visit>
   Result<void> each_group(Visit&& visit) {
-    std::optional<KnownGroups::Looking> looking;  // Topics without groups do without.
+    std::optional<KnownGroups::LookupGuard> guard;  // Topics without groups do without.
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) == 0) continue;
-      if (!looking) looking.emplace(topic_.known_groups());
-      auto group = topic_.look_at_group(slot, *looking);
+      if (!guard) guard.emplace(topic_.known_groups());
+      auto group = topic_.known_group_at(slot, *guard);
       if (!group) return group.error();
       if (*group != nullptr) visit(***group);
     }
@@ -81,8 +81,8 @@ class GroupRoom {
   bool has_reader(const GroupView& group, std::uint64_t word) const noexcept {
     const std::uint32_t owner = owner_of(word);
     if (owner == 0 || owner > group.geometry().seat_count) return false;
-    // [hold] acquire: a member that vacated the seat has finished reading.
-    const std::uint64_t identity = load_acquire<Edge::hold>(group.seat(owner - 1).identity);
+    // [in-flight] acquire: a member that vacated the seat has finished reading.
+    const std::uint64_t identity = load_acquire<Edge::in_flight>(group.seat(owner - 1).identity);
     return identity != 0 && byte_is_locked(topic_.control_fd(), lock_offset(identity));
   }
 
@@ -96,7 +96,7 @@ class GroupRoom {
 
   // False if no living member has the seat.
   bool add_member(const GroupSeat& seat, Holders& found) const noexcept {
-    const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
+    const std::uint64_t identity = load_acquire<Edge::in_flight>(seat.identity);
     if (identity == 0) return false;
     // relaxed, all: only to detect a deadlock. A member that its slot does not identify
     // counts as another's.
@@ -117,7 +117,7 @@ class GroupRoom {
     return true;
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   std::uint32_t partition_;
 };
 

@@ -1,7 +1,7 @@
 // Saves the groups of a durable topic, for the keeper: where they are, and what is not acknowledged.
 //
 //     GroupSaver groups{topic, disk, directory, manifest};
-//     groups.begin(office);
+//     groups.begin(epoch);
 //     if (groups.next_ns() <= now_ns()) groups.save();
 //
 // Used by one thread at a time. docs/internals/durable.md, "Groups", says what survives what.
@@ -27,12 +27,12 @@ namespace leat::inline v0::detail {
 class GroupSaver {
  public:
   // `directory` is the topic's data directory. All must outlive it.
-  GroupSaver(SharedTopic& topic, Disk& disk, int directory, const Manifest& manifest) noexcept
+  GroupSaver(MappedTopic& topic, Disk& disk, int directory, const Manifest& manifest) noexcept
       : topic_{topic}, disk_{disk}, directory_{directory}, manifest_{manifest} {}
 
   // Begins an office. What it saves goes to files of its own.
-  void begin(std::uint64_t office) {
-    office_ = office;
+  void begin(std::uint64_t epoch) {
+    epoch_ = epoch;
     known_.clear();
     is_restless_ = true;  // The last keeper may have died before it saved something: at once.
     saved_ns_ = now_ns() - kSaveEvery;
@@ -50,7 +50,7 @@ class GroupSaver {
   }
 
   // Saves the groups that have changed since the last call. `is_closing`: nobody claims any more.
-  //   not_held   another process has followed this keeper
+  //   not_in_flight  another process has followed this keeper
   //   others     a group could not be saved; the call may be tried again
   Result<void> save(bool is_closing = false) {
     // [sync] seq_cst: before the groups are read. What moves now is saved the next time.
@@ -100,19 +100,20 @@ class GroupSaver {
     if (saves_ahead) {
       if (auto owned = own_limits(group, is_closing); !owned) return owned;
     }
-    SavedGroup now = look_at(group, known, is_closing);
+    SavedGroup now = snapshot(group, known, is_closing);
     // A record that is held may be acknowledged, and nobody tells.
-    is_restless_ = is_restless_ || !now.holds.empty();
+    is_restless_ = is_restless_ || !now.in_flight.empty();
     if (known.is_saved && is_same(known.saved, now)) return {};
     is_restless_ = true;
     if (auto written = write(known, now, saves_ahead ? 2 : 1); !written) return written;
     known.saved = std::move(now);
     if (!saves_ahead || is_closing) return {};
     for (std::uint32_t i = 0; i < known.saved.offsets.size(); ++i) {
-      if (!set_owned(group.cursor(i).limit, office_, known.saved.offsets[i])) return Errc::not_held;
+      if (!set_owned(group.cursor(i).limit, epoch_, known.saved.offsets[i]))
+        return Errc::not_in_flight;
     }
     LEAT_CRASH_POINT("group:limit_moved");
-    SharedTopic::wake(topic_.header().data_wake);
+    MappedTopic::wake(topic_.header().data_wake);
     return {};
   }
 
@@ -121,9 +122,10 @@ class GroupSaver {
   Result<void> own_limits(const GroupView& group, bool is_closing) {
     for (std::uint32_t i = 0; i < group.geometry().partition_count; ++i) {
       OwnedWord& limit = group.cursor(i).limit;
-      if (read_owned(limit).office != office_ && !take_owned(limit, office_)) return Errc::not_held;
+      if (read_owned(limit).epoch != epoch_ && !take_owned(limit, epoch_))
+        return Errc::not_in_flight;
       if (!is_closing) continue;
-      if (!set_owned(limit, office_, 0)) return Errc::not_held;
+      if (!set_owned(limit, epoch_, 0)) return Errc::not_in_flight;
       // [group-cursor] seq_cst: a member either sees the limit, or this keeper sees its claim.
       for (CursorValue cursor = group.load_cursor(i); !group.swap_cursor(i, cursor, cursor);)
         cursor = group.load_cursor(i);
@@ -132,16 +134,16 @@ class GroupSaver {
   }
 
   // First the cursors, then the holds: what a cursor has passed has its hold by then.
-  SavedGroup look_at(const GroupView& group, Known& known, bool is_closing) {
+  SavedGroup snapshot(const GroupView& group, Known& known, bool is_closing) {
     SavedGroup now;
     const GroupGeometry& geometry = group.geometry();
     const GroupHeader& header = group.header();
     now.facts = facts_of(geometry);
     now.facts.id = load_relaxed<Why::constant>(header.saved_id);
-    now.facts.office = office_;
+    now.facts.epoch = epoch_;
     now.facts.created_ms = load_relaxed<Why::constant>(header.created_ms);
-    now.facts.redelivered = load_acquire<Edge::hold>(header.redelivered);
-    now.facts.dead_letters = load_acquire<Edge::hold>(header.dead_letters);
+    now.facts.redelivered = load_acquire<Edge::in_flight>(header.redelivered);
+    now.facts.dead_letters = load_acquire<Edge::in_flight>(header.dead_letters);
     now.name = group.name();
     const bool saves_ahead = geometry.at_most_once() && !is_closing;
     for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
@@ -149,15 +151,16 @@ class GroupSaver {
       now.offsets.push_back(saves_ahead ? ahead_of(group, known, i, offset) : offset);
     }
     if (saves_ahead) return now;
-    group.each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
-      if (auto saved = look_at_hold(group, hold, word)) now.holds.push_back(*saved);
-    });
-    drop_claimed_again(now);
+    group.each_entry(
+        [&](std::uint32_t, std::uint32_t, const InFlightEntry& entry, std::uint64_t word) {
+          if (auto saved = read_entry(group, entry, word)) now.in_flight.push_back(*saved);
+        });
+    drop_taken_again(now);
     return now;
   }
 
   // A limit ahead of the cursor. What is published after a failure of the machine is not skipped: numbering
-  // goes on behind more offsets than the window has room for (Office::store_checkpoint).
+  // goes on behind more offsets than the window has room for (Archiver::store_checkpoint).
   std::uint64_t ahead_of(const GroupView& group, Known& known, std::uint32_t partition,
                          std::uint64_t offset) const {
     known.ahead.resize(group.geometry().partition_count);
@@ -175,20 +178,23 @@ class GroupSaver {
 
   // Nothing if the record is done, or its claim is not made. A hold keeps its record until that is
   // acknowledged, so no other place has to be looked at.
-  static std::optional<SavedHold> look_at_hold(const GroupView& group, const GroupHold& hold,
-                                               std::uint64_t word) noexcept {
+  static std::optional<SavedInFlight> read_entry(const GroupView& group, const InFlightEntry& entry,
+                                                 std::uint64_t word) noexcept {
     for (;;) {
-      const HoldState state = HoldState::unpack(word);
-      if (state.phase == HoldPhase::free || HoldState::is_reserved(word)) return std::nullopt;
+      const InFlightState state = InFlightState::unpack(word);
+      if (state.phase == InFlightPhase::free || InFlightState::is_reserved(word))
+        return std::nullopt;
       // relaxed, all: of this record if the state has not changed afterwards.
-      SavedHold saved{
-          load_relaxed<Why::rechecked>(hold.offset), load_relaxed<Why::rechecked>(hold.key), 0,
-          HoldPlace::unpack(load_relaxed<Why::rechecked>(hold.where)).partition, state.deliveries};
-      const std::int64_t visible_at = load_relaxed<Why::rechecked>(hold.visible_at_ns);
-      fence_acquire<Edge::hold>();
-      const std::uint64_t again = load_acquire<Edge::hold>(hold.state);
+      SavedInFlight saved{
+          load_relaxed<Why::rechecked>(entry.offset), load_relaxed<Why::rechecked>(entry.key), 0,
+          InFlightPlace::unpack(load_relaxed<Why::rechecked>(entry.where)).partition,
+          state.deliveries};
+      const std::int64_t visible_at = load_relaxed<Why::rechecked>(entry.visible_at_ns);
+      fence_acquire<Edge::in_flight>();
+      const std::uint64_t again = load_acquire<Edge::in_flight>(entry.state);
       if (again != std::exchange(word, again)) continue;
-      if (state.phase == HoldPhase::held && group.geometry().at_most_once()) return std::nullopt;
+      if (state.phase == InFlightPhase::delivered && group.geometry().at_most_once())
+        return std::nullopt;
       if (may_be_unmade(group, state)) return std::nullopt;
       if (!group.geometry().by_key()) saved.key = 0;
       if (state.delayed) saved.delay_ns = std::max<std::int64_t>(visible_at - now_ns(), 0);
@@ -197,36 +203,38 @@ class GroupSaver {
   }
 
   // What was claimed since the cursors were read, or by a claim that came too late.
-  static void drop_claimed_again(SavedGroup& group) {
-    const auto place = [](const SavedHold& one) { return std::tie(one.partition, one.offset); };
-    std::erase_if(group.holds, [&group](const SavedHold& one) {
+  static void drop_taken_again(SavedGroup& group) {
+    const auto place = [](const SavedInFlight& one) { return std::tie(one.partition, one.offset); };
+    std::erase_if(group.in_flight, [&group](const SavedInFlight& one) {
       return one.partition >= group.offsets.size() || one.offset >= group.offsets[one.partition];
     });
-    std::sort(group.holds.begin(), group.holds.end(),
-              [&](const SavedHold& one, const SavedHold& two) { return place(one) < place(two); });
-    group.holds.erase(std::unique(group.holds.begin(), group.holds.end(),
-                                  [&](const SavedHold& one, const SavedHold& two) {
-                                    return place(one) == place(two);
-                                  }),
-                      group.holds.end());
+    std::sort(group.in_flight.begin(), group.in_flight.end(),
+              [&](const SavedInFlight& one, const SavedInFlight& two) {
+                return place(one) < place(two);
+              });
+    group.in_flight.erase(std::unique(group.in_flight.begin(), group.in_flight.end(),
+                                      [&](const SavedInFlight& one, const SavedInFlight& two) {
+                                        return place(one) == place(two);
+                                      }),
+                          group.in_flight.end());
   }
 
   // All but how long a record is still to wait.
   static bool is_same(const SavedGroup& one, const SavedGroup& two) noexcept {
-    const auto is_same_hold = [](const SavedHold& a, const SavedHold& b) {
+    const auto is_same_entry = [](const SavedInFlight& a, const SavedInFlight& b) {
       return a.offset == b.offset && a.partition == b.partition && a.deliveries == b.deliveries;
     };
     return one.offsets == two.offsets && one.facts.redelivered == two.facts.redelivered &&
            one.facts.dead_letters == two.facts.dead_letters &&
-           std::equal(one.holds.begin(), one.holds.end(), two.holds.begin(), two.holds.end(),
-                      is_same_hold);
+           std::equal(one.in_flight.begin(), one.in_flight.end(), two.in_flight.begin(),
+                      two.in_flight.end(), is_same_entry);
   }
 
   // Both files the first time: then one that is not whole is damage. At most once always both: an older
   // one would deliver records again.
   Result<void> write(Known& known, const SavedGroup& group, int copies) {
     const std::uint64_t id = group.facts.id;
-    const std::string name = saved_group_name(id, office_);
+    const std::string name = saved_group_name(id, epoch_);
     const auto sections = group.sections();
     const SectionsKind kind{kSavedGroupMagic, manifest_.topic.salt};
     for (int copy = 0; copy < (known.is_saved ? copies : 2); ++copy) {
@@ -243,18 +251,18 @@ class GroupSaver {
     const bool is_deleted = std::ranges::find(*names, saved_group_name(id)) == names->end();
     for (const std::string& one : *names) {
       const auto file = SavedGroupFile::parse(one);
-      if (file && file->id == id && file->office != 0 && (is_deleted || file->office < office_))
+      if (file && file->id == id && file->epoch != 0 && (is_deleted || file->epoch < epoch_))
         (void)disk_.delete_file(directory_, one.c_str());
     }
     LEAT_CRASH_POINT("group:earlier_deleted");
     return {};
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   Disk& disk_;
   int directory_;
   const Manifest& manifest_;
-  std::uint64_t office_ = 0;
+  std::uint64_t epoch_ = 0;
   std::map<std::uint64_t, Known> known_;  // By the group's number.
   std::int64_t saved_ns_ = 0;             // When the last save began.
   bool is_restless_ = false;  // Something may change, or may have changed, and nobody tells.

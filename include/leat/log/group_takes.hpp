@@ -5,66 +5,65 @@
 
 namespace leat::inline v0::detail {
 
-// Names a claim of a seat, in GroupSeat::claiming and GroupSeat::noted.
-struct ClaimName {
+// Names a claim of a seat, in GroupSeat::taking and GroupSeat::noted.
+struct TakeName {
   std::uint64_t number = 0;  // counts the seat's claims; some numbers are skipped
   std::uint32_t partition = 0;
 
   constexpr std::uint64_t pack() const noexcept { return number << 16 | partition; }
-  static constexpr ClaimName unpack(std::uint64_t word) noexcept {
+  static constexpr TakeName unpack(std::uint64_t word) noexcept {
     return {word >> 16, static_cast<std::uint32_t>(word & 0xffff)};
   }
 };
 
 // Whether the cursor names this claim of `seat` as the last one made.
-inline bool names_claim(const CursorValue& cursor, std::uint32_t seat,
-                        const ClaimName& claim) noexcept {
-  return cursor.claimer() == seat + 1 && cursor.claim_number() == (claim.number & kClaimNumberMask);
+inline bool names_take(const CursorValue& cursor, std::uint32_t seat,
+                       const TakeName& take) noexcept {
+  return cursor.taker() == seat + 1 && cursor.take_number() == (take.number & kTakeNumberMask);
 }
 
 // Called before the cursor is moved away from `cursor`. Notes in the seat that `cursor` names that
 // its claim was made, because the moved cursor will not show it. The claimer also notes it itself.
-inline void note_claim(const GroupView& group, std::uint32_t partition,
-                       const CursorValue& cursor) noexcept {
-  if (cursor.claimer() == 0 || cursor.claimer() > group.geometry().seat_count) return;
-  const auto index = static_cast<std::uint32_t>(cursor.claimer() - 1);
+inline void note_take(const GroupView& group, std::uint32_t partition,
+                      const CursorValue& cursor) noexcept {
+  if (cursor.taker() == 0 || cursor.taker() > group.geometry().seat_count) return;
+  const auto index = static_cast<std::uint32_t>(cursor.taker() - 1);
   GroupSeat& seat = group.seat(index);
   // [group-cursor] acquire. A member that has begun another claim noted this one before.
   std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
-  const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
-  const ClaimName claim = ClaimName::unpack(claiming);
-  if (noted == claiming || claim.partition != partition || !names_claim(cursor, index, claim))
-    return;
+  const std::uint64_t taking = load_acquire<Edge::group_cursor>(seat.taking);
+  const TakeName take = TakeName::unpack(taking);
+  if (noted == taking || take.partition != partition || !names_take(cursor, index, take)) return;
   // If the cursor is unchanged, it names this claim, not the one 1024 numbers before it.
   if (group.load_cursor(partition) != cursor) return;
-  compare_exchange<Edge::group_cursor>(seat.noted, noted, claiming);
+  compare_exchange<Edge::group_cursor>(seat.noted, noted, taking);
 }
 
 // Whether the last claim that a member began was made. The member may be alive or dead; if it is
 // alive, the claim may still be made later.
-inline bool claim_was_made(const GroupView& group, std::uint32_t index) noexcept {
+inline bool take_was_made(const GroupView& group, std::uint32_t index) noexcept {
   GroupSeat& seat = group.seat(index);
-  const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
-  const ClaimName claim = ClaimName::unpack(claiming);
-  if (claim.partition >= group.geometry().partition_count) return false;
+  const std::uint64_t taking = load_acquire<Edge::group_cursor>(seat.taking);
+  const TakeName take = TakeName::unpack(taking);
+  if (take.partition >= group.geometry().partition_count) return false;
   // [group-cursor] acquire: first the cursor. A member that has moved it on noted the claim before.
-  const CursorValue cursor = group.load_cursor(claim.partition);
+  const CursorValue cursor = group.load_cursor(take.partition);
   std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
-  if (noted == claiming) return true;
-  if (!names_claim(cursor, index, claim)) return false;
-  compare_exchange<Edge::group_cursor>(seat.noted, noted, claiming);
+  if (noted == taking) return true;
+  if (!names_take(cursor, index, take)) return false;
+  compare_exchange<Edge::group_cursor>(seat.noted, noted, taking);
   return true;
 }
 
 // Whether a hold belongs to a claim of its owner that is not made yet, and may still fail. The
 // owner may be alive or dead. `state` was read before the call.
-inline bool may_be_unmade(const GroupView& group, const HoldState& state) noexcept {
+inline bool may_be_unmade(const GroupView& group, const InFlightState& state) noexcept {
   if (state.owner == 0 || state.owner > group.geometry().seat_count || state.retaken) return false;
   const std::uint32_t owner = state.owner - 1;
-  const ClaimName claim =
-      ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(owner).claiming));
-  return state.generation == (claim.number & HoldState::kGenerationMask) &&
-         !claim_was_made(group, owner);
+  const TakeName take =
+      TakeName::unpack(load_acquire<Edge::group_cursor>(group.seat(owner).taking));
+  return state.generation == (take.number & InFlightState::kGenerationMask) &&
+         !take_was_made(group, owner);
 }
 
 }  // namespace leat::inline v0::detail

@@ -35,7 +35,7 @@ class GroupView {
     if (!fd) return fd.error();
     auto size = file_size(fd->get());
     if (!size) return size.error();
-    // As in SharedTopic::attach(): first the checks, then the mapping.
+    // As in MappedTopic::attach(): first the checks, then the mapping.
     GroupHeader header;
     if (auto read = read_beginning(fd->get(), &header, sizeof(header)); !read) return read.error();
     const GroupGeometry geometry = read_geometry(header);
@@ -54,7 +54,7 @@ class GroupView {
     view->segment_granules_ = topic.segment_granules;
     view->cursors_ = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
     view->seats_ = reinterpret_cast<GroupSeat*>(mapping->data() + geometry.seats_at());
-    view->holds_ = reinterpret_cast<GroupHold*>(mapping->data() + geometry.holds_at());
+    view->entries_ = reinterpret_cast<InFlightEntry*>(mapping->data() + geometry.entries_at());
     view->slots_ = reinterpret_cast<std::uint64_t*>(mapping->data() + geometry.slots_at());
     view->slot_mask_ = geometry.by_key() ? geometry.slot_count() - 1 : 0;
     view->mapping_ = std::move(*mapping);
@@ -66,8 +66,8 @@ class GroupView {
   GroupCursor& cursor(std::uint32_t partition) const noexcept { return cursors_[partition]; }
   GroupSeat& seat(std::uint32_t index) const noexcept { return seats_[index]; }
   // One row for each seat, then one row of all spare holds.
-  GroupHold& hold(std::uint32_t row, std::uint32_t index) const noexcept {
-    return holds_[std::uint64_t{row} * geometry_.hold_count + index];
+  InFlightEntry& entry(std::uint32_t row, std::uint32_t index) const noexcept {
+    return entries_[std::uint64_t{row} * geometry_.in_flight_limit + index];
   }
   // The word of a key's slot, by key or by slot number. Only in groups that go by key.
   std::uint64_t& key_slot(std::uint64_t key) const noexcept { return slots_[key & slot_mask_]; }
@@ -79,18 +79,19 @@ class GroupView {
 
   // Number of seats, spare holds, and holds of a row that a scan must visit.
   std::uint32_t seat_high() const noexcept {
-    // [hold] acquire: raised before the seat was taken.
-    const std::uint32_t high = load_acquire<Edge::hold>(header_->seat_high);
+    // [in-flight] acquire: raised before the seat was taken.
+    const std::uint32_t high = load_acquire<Edge::in_flight>(header_->seat_high);
     return high < geometry_.seat_count ? high : geometry_.seat_count;
   }
   std::uint32_t spare_high() const noexcept {
-    // [hold] acquire: raised before the hold was used.
-    const std::uint32_t high = load_acquire<Edge::hold>(header_->spare_high);
+    // [in-flight] acquire: raised before the hold was used.
+    const std::uint32_t high = load_acquire<Edge::in_flight>(header_->spare_high);
     return high < geometry_.spare_count() ? high : geometry_.spare_count();
   }
-  std::uint32_t hold_high(std::uint32_t seat) const noexcept {
-    // [hold] acquire: raised before the hold was used.
-    return std::min(load_acquire<Edge::hold>(seats_[seat].hold_high), geometry_.hold_count);
+  std::uint32_t entry_high(std::uint32_t seat) const noexcept {
+    // [in-flight] acquire: raised before the hold was used.
+    return std::min(load_acquire<Edge::in_flight>(seats_[seat].entry_high),
+                    geometry_.in_flight_limit);
   }
 
   CursorValue load_cursor(std::uint32_t partition) const noexcept {
@@ -122,18 +123,18 @@ class GroupView {
 
   // Calls visit(row, index, hold, state) for every hold that is neither free nor just reserved.
   template <class Visit>
-  void each_hold(Visit&& visit) const {
-    each_used_hold(
-        [&](std::uint32_t row, std::uint32_t index, GroupHold& one, std::uint64_t state) {
-          if (!HoldState::is_reserved(state)) visit(row, index, one, state);
+  void each_entry(Visit&& visit) const {
+    each_used_entry(
+        [&](std::uint32_t row, std::uint32_t index, InFlightEntry& one, std::uint64_t state) {
+          if (!InFlightState::is_reserved(state)) visit(row, index, one, state);
         });
   }
   // As above, for every hold that is not free.
   template <class Visit>
-  void each_used_hold(Visit&& visit) const {
+  void each_used_entry(Visit&& visit) const {
     const std::uint32_t seats = seat_high();
-    for (std::uint32_t seat = 0; seat < seats; ++seat) each_hold_of(seat, hold_high(seat), visit);
-    each_hold_of(geometry_.seat_count, spare_high(), visit);
+    for (std::uint32_t seat = 0; seat < seats; ++seat) each_entry_of(seat, entry_high(seat), visit);
+    each_entry_of(geometry_.seat_count, spare_high(), visit);
   }
 
   // Whether the group has not yet claimed everything up to the end of this segment.
@@ -171,13 +172,14 @@ class GroupView {
   // Calls visit(state) for every hold of a record of this partition whose position is one of the
   // `count` positions from `first` on; perhaps also for holds that have ended meanwhile.
   template <class Visit>
-  void each_hold_in(std::uint32_t partition, std::uint64_t first, std::uint64_t count,
-                    Visit&& visit) const {
-    each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& one, std::uint64_t word) {
-      // [hold-place] acquire, both: if the place is already another record's, the former owner is
+  void each_entry_in(std::uint32_t partition, std::uint64_t first, std::uint64_t count,
+                     Visit&& visit) const {
+    each_entry([&](std::uint32_t, std::uint32_t, const InFlightEntry& one, std::uint64_t word) {
+      // [in-flight-place] acquire, both: if the place is already another record's, the former owner is
       // done with its record, just as if the state were free.
-      const std::uint64_t position = load_acquire<Edge::hold_place>(one.position);
-      const HoldPlace place = HoldPlace::unpack(load_acquire<Edge::hold_place>(one.where));
+      const std::uint64_t position = load_acquire<Edge::in_flight_place>(one.position);
+      const InFlightPlace place =
+          InFlightPlace::unpack(load_acquire<Edge::in_flight_place>(one.where));
       if (position - first < count && place.partition == partition) visit(word);
     });
   }
@@ -195,13 +197,13 @@ class GroupView {
 
  private:
   template <class Visit>
-  void each_hold_of(std::uint32_t row, std::uint32_t count, Visit& visit) const {
+  void each_entry_of(std::uint32_t row, std::uint32_t count, Visit& visit) const {
     for (std::uint32_t index = 0; index < count; ++index) {
-      GroupHold& one = hold(row, index);
-      // [hold] seq_cst: the facts of this state, or of a later one, in which case this one is over.
+      InFlightEntry& one = entry(row, index);
+      // [in-flight] seq_cst: the facts of this state, or of a later one, in which case this one is over.
       // A caller that has read `closed` before sees what members did before they read it.
-      const std::uint64_t state = load_seq_cst<Edge::hold>(one.state);
-      if (phase_of(state) != HoldPhase::free) visit(row, index, one, state);
+      const std::uint64_t state = load_seq_cst<Edge::in_flight>(one.state);
+      if (phase_of(state) != InFlightPhase::free) visit(row, index, one, state);
     }
   }
   // `header` is a copy, made before the file is mapped.
@@ -212,7 +214,7 @@ class GroupView {
     geometry.partition_count = header.partition_count;
     geometry.flags = header.flags;
     geometry.seat_count = header.seat_count;
-    geometry.hold_count = header.hold_count;
+    geometry.in_flight_limit = header.in_flight_limit;
     geometry.max_deliveries = header.max_deliveries;
     geometry.lease_ns = header.lease_ns;
     return geometry;
@@ -222,7 +224,7 @@ class GroupView {
   GroupHeader* header_ = nullptr;  // This and the next four point into mapping_.
   GroupCursor* cursors_ = nullptr;
   GroupSeat* seats_ = nullptr;
-  GroupHold* holds_ = nullptr;
+  InFlightEntry* entries_ = nullptr;
   std::uint64_t* slots_ = nullptr;
   std::uint64_t slot_mask_ = 0;
   std::uint64_t segment_granules_ = 0;

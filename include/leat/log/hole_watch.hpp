@@ -8,7 +8,7 @@
 
 namespace leat::inline v0::detail {
 
-class SharedTopic;
+class MappedTopic;
 
 // A place in a segment: its number, and the records and granules before the place.
 struct RecordPlace {
@@ -26,8 +26,8 @@ class HoleWatch {
   // Repairs the hole at `place` if its owner is dead, or if the wait has exceeded revoke_after. The
   // caller keeps the segment from being reused.
   //   corrupt   nobody owns the hole
-  Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
-                    const RecordPlace& place);
+  Result<void> check(MappedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
+                     const RecordPlace& place);
 
  private:
   RecordPlace place_{};

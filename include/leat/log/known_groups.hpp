@@ -1,7 +1,7 @@
 // The groups of a topic that this process has mapped, without a lock.
 //
-//     KnownGroups::Looking looking{topic.known_groups()};      // while it exists, no view is freed
-//     auto group = topic.look_at_group(slot, looking);
+//     KnownGroups::LookupGuard guard{topic.known_groups()};      // while it exists, no view is freed
+//     auto group = topic.known_group_at(slot, guard);
 //
 // Publishers look at all groups whenever they need room. A lock would be copied by a fork, held, and make the child wait for
 // ever; and it would make a signal handler that publishes wait for the thread that it interrupted. So a view is replaced
@@ -27,28 +27,28 @@ class KnownGroups {
   };
 
   // Keeps views from being freed.
-  class Looking {
+  class LookupGuard {
    public:
-    explicit Looking(KnownGroups& groups) noexcept : groups_{groups} {
-      std::uint64_t seen = load_relaxed<Why::swap_checks>(groups_.lookers_);
+    explicit LookupGuard(KnownGroups& groups) noexcept : groups_{groups} {
+      std::uint64_t seen = load_relaxed<Why::swap_checks>(groups_.readers_);
       // [known_group] seq_cst: counted before any view is read; see free_replaced(). A child's threads begin anew: those of
       // its parent that looked during the fork never end here.
-      while (!compare_exchange<Edge::known_group>(groups_.lookers_, seen, one_more_than(seen))) {
+      while (!compare_exchange<Edge::known_group>(groups_.readers_, seen, one_more_than(seen))) {
       }
     }
-    Looking(const Looking&) = delete;
-    Looking& operator=(const Looking&) = delete;
-    ~Looking() {
+    LookupGuard(const LookupGuard&) = delete;
+    LookupGuard& operator=(const LookupGuard&) = delete;
+    ~LookupGuard() {
       if (generation_ != fork_generation()) return;  // A handler that ran meanwhile has forked.
       // [known_group] seq_cst: uncounted after all reads of views.
-      fetch_add<Edge::known_group>(groups_.lookers_, ~std::uint64_t{0});
+      fetch_add<Edge::known_group>(groups_.readers_, ~std::uint64_t{0});
       if (has_replaced_) groups_.free_replaced();
     }
 
    private:
     friend class KnownGroups;
-    std::uint64_t one_more_than(std::uint64_t lookers) const noexcept {
-      return (lookers >> kCountBits == generation_ ? lookers : generation_ << kCountBits) + 1;
+    std::uint64_t one_more_than(std::uint64_t readers) const noexcept {
+      return (readers >> kCountBits == generation_ ? readers : generation_ << kCountBits) + 1;
     }
     KnownGroups& groups_;
     const std::uint64_t generation_ = fork_generation();
@@ -65,14 +65,14 @@ class KnownGroups {
   }
 
   // What is known of a slot; null if nothing is.
-  Known* at(std::uint32_t slot, const Looking&) const noexcept {
+  Known* at(std::uint32_t slot, const LookupGuard&) const noexcept {
     // [known_group] seq_cst: after this thread was counted.
     return pointer(load_seq_cst<Edge::known_group>(known_[slot]));
   }
 
   // Puts `view` (null: nothing) in the place of `known`. Null if another thread did so first.
   Known* replace(std::uint32_t slot, Known* known, std::shared_ptr<GroupView> view,
-                 Looking& looking) {
+                 LookupGuard& guard) {
     std::unique_ptr<Known> made;
     if (view != nullptr) made.reset(new Known{std::move(view)});
     std::uint64_t expected = word(known);
@@ -80,7 +80,7 @@ class KnownGroups {
     if (!compare_exchange<Edge::known_group>(known_[slot], expected, word(made.get())))
       return nullptr;
     if (known != nullptr) put_back(known, known);
-    looking.has_replaced_ = looking.has_replaced_ || known != nullptr;
+    guard.has_replaced_ = guard.has_replaced_ || known != nullptr;
     return made.release();
   }
 
@@ -92,8 +92,8 @@ class KnownGroups {
     Known* const first = pointer(exchange<Edge::known_group>(replaced_, 0));
     if (first == nullptr) return;
     // [known_group] seq_cst: these were replaced before. A thread that has one of them was counted before it read it.
-    const std::uint64_t lookers = load_seq_cst<Edge::known_group>(lookers_);
-    if (lookers >> kCountBits != fork_generation() || lookers << kCountBits == 0)
+    const std::uint64_t readers = load_seq_cst<Edge::known_group>(readers_);
+    if (readers >> kCountBits != fork_generation() || readers << kCountBits == 0)
       return free_all(first);
     Known* last = first;
     while (last->next != nullptr) last = last->next;
@@ -118,7 +118,7 @@ class KnownGroups {
 
   std::array<std::uint64_t, kMaxGroups> known_{};  // A Known* each, as is the next.
   std::uint64_t replaced_ = 0;
-  std::uint64_t lookers_ = 0;  // fork generation << 32 | threads that look
+  std::uint64_t readers_ = 0;  // fork generation << 32 | threads that look
 };
 
 }  // namespace leat::inline v0::detail

@@ -40,14 +40,14 @@ inline constexpr bool kOneMapping = false;
 #endif
 
 // Recheck interval when waiting on a process that may die silently, in ns.
-inline constexpr std::int64_t kLookAgain = 2'000'000;
+inline constexpr std::int64_t kCheckAgain = 2'000'000;
 
-class SharedTopic {
+class MappedTopic {
  public:
   // Attaches to the topic in an open directory; takes ownership of the directory if that succeeds.
   //   not_found     the directory contains no topic
   //   wrong_format  magic, version, sizes or geometry are not what this library writes
-  static Result<std::unique_ptr<SharedTopic>> attach(Fd& directory) {
+  static Result<std::unique_ptr<MappedTopic>> attach(Fd& directory) {
     auto control_fd = open_file_at(directory.get(), kControlFile, O_RDWR);
     if (!control_fd) return control_fd.error();
     auto size = file_size(control_fd->get());
@@ -63,7 +63,7 @@ class SharedTopic {
     auto mapping = Mapping::map(control_fd->get(), *size, true, *populate);
     if (!mapping) return mapping.error();
 
-    auto topic = std::make_unique<SharedTopic>();
+    auto topic = std::make_unique<MappedTopic>();
     topic->header_ = reinterpret_cast<TopicHeader*>(mapping->data());
     topic->geometry_ = *geometry;
     topic->control_mapping_ = std::move(*mapping);
@@ -114,14 +114,14 @@ class SharedTopic {
     return false;
   }
   KnownGroups& known_groups() noexcept { return known_groups_; }
-  // The group in a slot, mapped on first use; null if there is none. Valid while `looking` exists. Any thread.
-  Result<const std::shared_ptr<GroupView>*> look_at_group(std::uint32_t slot,
-                                                          KnownGroups::Looking& looking) {
+  // The group in a slot, mapped on first use; null if there is none. Valid while `guard` exists. Any thread.
+  Result<const std::shared_ptr<GroupView>*> known_group_at(std::uint32_t slot,
+                                                           KnownGroups::LookupGuard& guard) {
     while (true) {
       const std::uint64_t number = group_number(slot);
-      KnownGroups::Known* const known = known_groups_.at(slot, looking);
+      KnownGroups::Known* const known = known_groups_.at(slot, guard);
       if (number == 0) {
-        if (known != nullptr) (void)known_groups_.replace(slot, known, nullptr, looking);
+        if (known != nullptr) (void)known_groups_.replace(slot, known, nullptr, guard);
         return nullptr;
       }
       if (known != nullptr && known->view->geometry().number == number) return &known->view;
@@ -132,14 +132,14 @@ class SharedTopic {
         return are_files_deleted() ? Errc::deleted : Errc::corrupt;
       }
       KnownGroups::Known* const made =
-          known_groups_.replace(slot, known, std::move(*attached), looking);
+          known_groups_.replace(slot, known, std::move(*attached), guard);
       if (made != nullptr) return &made->view;
     }
   }
   // The same, to be kept.
   Result<std::shared_ptr<GroupView>> group(std::uint32_t slot) {
-    KnownGroups::Looking looking{known_groups_};
-    auto found = look_at_group(slot, looking);
+    KnownGroups::LookupGuard guard{known_groups_};
+    auto found = known_group_at(slot, guard);
     if (!found) return found.error();
     return *found != nullptr ? **found : nullptr;
   }
@@ -255,8 +255,8 @@ class SharedTopic {
   }
   // Whether the topic is deleted, or its files are, or are just being deleted (rm -rf): one of them is gone already.
   bool are_files_deleted() const noexcept {
-    constexpr int kLooks = 50;
-    for (int i = 0; i < kLooks; ++i) {
+    constexpr int kChecks = 50;
+    for (int i = 0; i < kChecks; ++i) {
       if (is_deleted() || !has_files()) return true;
       sleep_a_millisecond();
     }
@@ -309,7 +309,7 @@ class SharedTopic {
   }
   // A topic to sleep on.
   struct Sleep {
-    SharedTopic* topic;
+    MappedTopic* topic;
     std::uint32_t expected;  // Value of its data_wake.
   };
   // Sleeps until data_wake of one of the topics differs from its expected value or is woken, a
@@ -324,19 +324,19 @@ class SharedTopic {
       const TopicHeader& header = *sleeps[i].topic->header_;
       words[others.size() + i] = {&header.data_wake, sleeps[i].expected};
       // relaxed: 0, unless it was corrupted; then there is no bell, but no busy loop either.
-      words[count + i] = {&header.death_bell, load_relaxed<Why::hint>(header.death_bell)};
+      words[count + i] = {&header.robust_wake, load_relaxed<Why::hint>(header.robust_wake)};
     }
-    if (!kHasDeathBell || !has_futex_waitv() || sleeps.empty()) {
+    if (!kHasRobustWake || !has_futex_waitv() || sleeps.empty()) {
       if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
       return futex_wait_any(std::span{words.data(), count}, deadline) == kInterrupted;
     }
     // The kernel tells one sleeper of a death. If this one is told and dies before it has told the
     // others, the kernel tells the next; with several topics, only that of the first.
-    const DeathBellGuard guard{sleeps[0].topic->header_->death_bell};
+    const RobustWakeGuard guard{sleeps[0].topic->header_->robust_wake};
     const long last = futex_wait_any(std::span{words.data(), count + sleeps.size()}, deadline);
     // Of several bells that rang, only the last is known; earlier ones may also have rung.
     for (long i = last - static_cast<long>(count); i >= 0; --i)
-      sleeps[static_cast<std::size_t>(i)].topic->tell_of_death();
+      sleeps[static_cast<std::size_t>(i)].topic->announce_death();
     return last == kInterrupted;
   }
   // To be called if there is something after a sleep although data_wake is still `expected`: the
@@ -358,8 +358,8 @@ class SharedTopic {
  private:
   // Called by the sleeper that the bell woke, whether there is something for it or not: the dead
   // publisher's record may be for others. They wake because the word changes, and ring no bell.
-  void tell_of_death() noexcept {
-    const DeathBellGuard guard{header_->death_bell};
+  void announce_death() noexcept {
+    const RobustWakeGuard guard{header_->robust_wake};
     LEAT_CRASH_POINT("sleep:rung");
     wake(header_->data_wake);
     if (durable_) wake(durable_->header().durable_wake);

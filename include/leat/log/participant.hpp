@@ -18,7 +18,7 @@
 namespace leat::inline v0::detail {
 
 class LockFile;
-class SharedTopic;
+class MappedTopic;
 
 class Participant {
  public:
@@ -32,12 +32,12 @@ class Participant {
   //   too_many  every slot is taken, perhaps by dead participants: reap, then try again
   //   deleted   the topic is deleted
   //   forked    it is durable, and was opened by the parent process
-  static Result<Participant> join(std::shared_ptr<SharedTopic> topic, ParticipantRole role,
+  static Result<Participant> join(std::shared_ptr<MappedTopic> topic, ParticipantRole role,
                                   const Callback<void(std::uint32_t)>& fill);
 
   explicit operator bool() const noexcept { return state_ != 0; }
-  SharedTopic& topic() const noexcept { return *topic_; }
-  const std::shared_ptr<SharedTopic>& shared_topic() const noexcept { return topic_; }
+  MappedTopic& topic() const noexcept { return *topic_; }
+  const std::shared_ptr<MappedTopic>& mapped_topic() const noexcept { return topic_; }
   std::uint32_t index() const noexcept { return index_; }
   std::uint64_t state() const noexcept { return state_; }
   bool forked() const noexcept { return fork_generation_ != fork_generation(); }
@@ -48,7 +48,7 @@ class Participant {
   void leave() noexcept;
 
  private:
-  std::shared_ptr<SharedTopic> topic_;
+  std::shared_ptr<MappedTopic> topic_;
   std::unique_ptr<LockFile> lock_;  // A file description of its own, which holds the liveness lock.
   std::uint32_t index_ = 0;
   std::uint64_t state_ = 0;  // 0: empty or moved from.

@@ -14,7 +14,7 @@ namespace leat::inline v0::detail {
 
 // Resets the slot's lines for a new owner. relaxed, except the phase: the slot's state
 // publishes them.
-inline void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
+inline void clear_lines(MappedTopic& topic, std::uint32_t index) noexcept {
   for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
     PartitionSlot& line = topic.partition(i).slots[index];
     // The claim number continues, so that a withdrawal of the last owner's claim cannot apply to
@@ -32,7 +32,7 @@ inline void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
 
 // Calls off a deletion that is not decided yet, because somebody participates now. `deleted` if
 // it is decided.
-inline Result<void> cancel_deletion(SharedTopic& topic) noexcept {
+inline Result<void> cancel_deletion(MappedTopic& topic) noexcept {
   // [topic-state] seq_cst: a deleter stores its attempt and then reads slots; a joiner fills its
   // slot and then reads this word. At least one sees the other, and one swap decides.
   std::uint64_t deleting = load_seq_cst<Edge::topic_state>(topic.header().deleting);
@@ -43,7 +43,7 @@ inline Result<void> cancel_deletion(SharedTopic& topic) noexcept {
   return {};
 }
 
-LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> topic,
+LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<MappedTopic> topic,
                                                   ParticipantRole role,
                                                   const Callback<void(std::uint32_t)>& fill) {
   Participant me;
@@ -119,7 +119,7 @@ LEAT_INLINE void Participant::leave() noexcept {
     expected = state_;
     compare_exchange<Edge::slot>(slot().state, expected, 0);
     LEAT_CRASH_POINT("leave:free");
-    SharedTopic::wake(topic_->header().space_wake);
+    MappedTopic::wake(topic_->header().space_wake);
   }
   state_ = 0;
   lock_.reset();

@@ -86,7 +86,7 @@ LEAT_INLINE Publisher::~Publisher() = default;
 [[gnu::noinline]] LEAT_INLINE Result<std::uint64_t> Publisher::wait_for_disk(
     const detail::PartitionWriter& writer, std::uint64_t first, const Deadline& deadline,
     const std::stop_token* stop) noexcept {
-  detail::SharedTopic& topic = participant_.topic();
+  detail::MappedTopic& topic = participant_.topic();
   const std::uint64_t until = writer.claimed_until();
   last_offset_ = until - 1;
   topic.durable()->want(writer.partition(), until);
@@ -105,7 +105,7 @@ LEAT_INLINE void Publisher::stop_waits() noexcept {
 
 LEAT_INLINE Result<void> Publisher::request_sync() noexcept {
   if (participant_.forked()) return Errc::forked;
-  detail::SharedTopic& topic = participant_.topic();
+  detail::MappedTopic& topic = participant_.topic();
   if (topic.durable() == nullptr) return Errc::not_allowed;
   for (const detail::PartitionWriter& writer : writers_)
     detail::request_sync(topic, writer.partition(), writer.claimed_until());
@@ -115,7 +115,7 @@ LEAT_INLINE Result<void> Publisher::request_sync() noexcept {
 LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
                                           const std::stop_token& stop) noexcept {
   if (participant_.forked()) return Errc::forked;
-  detail::SharedTopic& topic = participant_.topic();
+  detail::MappedTopic& topic = participant_.topic();
   if (topic.durable() == nullptr) return Errc::not_allowed;
   for (const detail::PartitionWriter& writer : writers_)
     if (writer.is_claim_open()) return Errc::busy;
@@ -135,7 +135,7 @@ LEAT_INLINE std::uint64_t Publisher::durable_offset(
     std::optional<std::uint32_t> partition) noexcept {
   const std::uint32_t which = partition.value_or(home_partition_);
   if (participant_.forked() || which >= writers_.size()) return 0;
-  const detail::SharedTopic& topic = participant_.topic();
+  const detail::MappedTopic& topic = participant_.topic();
   if (topic.durable() == nullptr) return 0;
   if (durable_fd_ != nullptr) durable_fd_->arm_again();
   return topic.durable()->durable(which);
@@ -145,7 +145,7 @@ LEAT_INLINE Result<int> Publisher::durable_fd() {
   if (participant_.forked()) return Errc::forked;
   if (participant_.topic().durable() == nullptr) return Errc::not_allowed;
   if (durable_fd_ == nullptr) {
-    auto made = detail::WaitFd::start(participant_.shared_topic(),
+    auto made = detail::WaitFd::start(participant_.mapped_topic(),
                                       &participant_.topic().durable()->header().durable_wake);
     if (!made) return made.error();
     durable_fd_ = std::move(*made);
@@ -160,7 +160,7 @@ LEAT_INLINE Result<int> Publisher::room_fd(std::optional<std::uint32_t> partitio
   if (which >= writers_.size()) return Errc::invalid_argument;
   detail::PartitionWriter& writer = writers_[which];
   if (writer.room_fd() == nullptr) {
-    auto made = detail::WaitFd::start(participant_.shared_topic(),
+    auto made = detail::WaitFd::start(participant_.mapped_topic(),
                                       &participant_.topic().header().space_wake);
     if (!made) return made.error();
     (*made)->signal();  // The caller may have been refused before.

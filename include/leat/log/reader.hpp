@@ -22,7 +22,7 @@
 
 namespace leat::inline v0::detail {
 
-class SharedTopic;
+class MappedTopic;
 class DiskReader;
 struct StoredEntry;
 
@@ -48,7 +48,7 @@ enum class CopyState : std::uint8_t { whole, overtaken, nonsense, no_room };
 class PartitionReader {
  public:
   // `read`: what it is shown; `durable` only for durable topics, whose readers are all lossy.
-  PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
+  PartitionReader(MappedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                   const std::byte* records, ReaderMode mode, bool pin_in_place,
                   Stage read = Stage::committed) noexcept;
 
@@ -104,7 +104,7 @@ class PartitionReader {
         continue;
       }
       outcome = ReadOutcome::advance;
-      if (granule_ < look_until_) [[likely]] {
+      if (granule_ < check_until_) [[likely]] {
         const RecordHeader& header = segment_.header(granule_);
         const std::uint64_t kind = segment_.kind(granule_, key_);
         if (is_record_kind(kind)) [[likely]] {
@@ -142,7 +142,7 @@ class PartitionReader {
 
   // Called regularly while nothing comes. Fills the hole ahead if its owner is dead, or has not run
   // for longer than revoke_after. `corrupt` if nobody owns it.
-  Result<void> look_after_hole();
+  Result<void> repair_hole();
 
   // Lossy, in place: the delivered record is no longer in use.
   void unpin() noexcept;
@@ -381,7 +381,7 @@ class PartitionReader {
     return hand_over(offset_++, frame.detail, payload, count, on_record);
   }
 
-  // At look_until_, flushes what was read. False at the end of the segment, or of what is there.
+  // At check_until_, flushes what was read. False at the end of the segment, or of what is there.
   bool flush_at_mark() noexcept;
 
   // Steps to the next segment if this one is read to its end. A lossy reader that was overtaken
@@ -409,7 +409,7 @@ class PartitionReader {
   bool pin() noexcept;
   bool pin_for_repair() noexcept;
 
-  SharedTopic* topic_;
+  MappedTopic* topic_;
   PartitionView view_;
   PartitionSlot* slot_;                      // The owner's line in view_.slots.
   const std::byte* records_;                 // First segment of this partition.
@@ -435,7 +435,7 @@ class PartitionReader {
   std::uint64_t key_;         // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;
   // Granule; the end of the segment, or before it where a flush is due.
-  std::uint64_t look_until_ = 0;
+  std::uint64_t check_until_ = 0;
   LineFlusher flusher_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;

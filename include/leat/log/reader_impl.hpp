@@ -11,15 +11,15 @@
 
 namespace leat::inline v0::detail {
 
-LEAT_INLINE Result<void> HoleWatch::look(SharedTopic& topic, std::uint32_t partition,
-                                         std::uint32_t own_slot, const RecordPlace& place) {
+LEAT_INLINE Result<void> HoleWatch::check(MappedTopic& topic, std::uint32_t partition,
+                                          std::uint32_t own_slot, const RecordPlace& place) {
   const std::int64_t now = now_ns();
   if (since_ns_ == kNowhere || place != place_) {
     place_ = place;
     since_ns_ = now;
     pause_.begin(now);
   }
-  pause_.look(now);
+  pause_.check(now);
   const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
   const bool revoke = revoke_after_ns != 0 && pause_.is_late(now, since_ns_, revoke_after_ns);
   auto state = Repair{topic, partition, own_slot}.fill_hole(place, revoke);
@@ -34,7 +34,7 @@ LEAT_INLINE const Geometry& PartitionReader::geometry() const noexcept {
   return topic_->geometry();
 }
 
-LEAT_INLINE PartitionReader::PartitionReader(SharedTopic& topic, std::uint32_t partition,
+LEAT_INLINE PartitionReader::PartitionReader(MappedTopic& topic, std::uint32_t partition,
                                              std::uint32_t own_slot, const std::byte* records,
                                              ReaderMode mode, bool pin_in_place,
                                              Stage read) noexcept
@@ -156,19 +156,19 @@ LEAT_INLINE bool PartitionReader::has_hole() const noexcept {
   return disk_ == nullptr && !has_record() && has_hole_at(geometry(), view_, place());
 }
 
-LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
+LEAT_INLINE Result<void> PartitionReader::repair_hole() {
   // In this order: first what is claimed, then once more what is visible.
   if (!has_hole() || is_ready()) {
     hole_.clear();
     return {};
   }
   if (mode_ == ReaderMode::lossy && !pin_for_repair()) return {};
-  auto looked = hole_.look(*topic_, partition_, own_slot_, place());
+  auto checked = hole_.check(*topic_, partition_, own_slot_, place());
   if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
   // The segment may have been retired meanwhile: then this is no longer this reader's hole.
   if (is_evicted() || is_overtaken()) return {};
-  if (!looked) failed_ = looked.error();  // The next poll returns it.
-  return looked;
+  if (!checked) failed_ = checked.error();  // The next poll returns it.
+  return checked;
 }
 
 LEAT_INLINE bool PartitionReader::sees_further() noexcept {
@@ -193,7 +193,7 @@ LEAT_INLINE void PartitionReader::enter(const SegmentPlace& segment) noexcept {
   offset_ = segment.base_offset;
   granule_ = 0;
   flusher_.enter_segment();
-  look_until_ = std::min(segment_granules_, flusher_.due());
+  check_until_ = std::min(segment_granules_, flusher_.due());
 }
 
 LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
@@ -253,7 +253,7 @@ LEAT_INLINE std::byte* PartitionReader::room_for_copy(std::uint64_t size, bool k
 LEAT_INLINE bool PartitionReader::flush_at_mark() noexcept {
   if (granule_ < flusher_.due()) return false;
   flusher_.flush(segment_.data, granule_);
-  look_until_ = std::min(segment_granules_, flusher_.due());
+  check_until_ = std::min(segment_granules_, flusher_.due());
   return granule_ < segment_granules_;
 }
 
@@ -300,7 +300,7 @@ LEAT_INLINE void PartitionReader::move_cursor() noexcept {
   (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_.number);
   LEAT_CRASH_POINT("cursor:moved");
   notice_eviction();
-  SharedTopic::wake(topic_->header().space_wake);
+  MappedTopic::wake(topic_->header().space_wake);
 }
 
 LEAT_INLINE bool PartitionReader::is_overtaken() const noexcept {
@@ -320,7 +320,7 @@ LEAT_INLINE void PartitionReader::notice_eviction() noexcept {
   // Records delivered from this segment are no longer in use: this is a new call.
   (void)exchange<Edge::retire>(slot_->reader_mode, static_cast<std::uint64_t>(ReaderMode::lossy));
   if (batch_left_ != 0) leave_batch();
-  SharedTopic::wake(topic_->header().space_wake);
+  MappedTopic::wake(topic_->header().space_wake);
 }
 
 LEAT_INLINE void PartitionReader::leave_batch() noexcept {

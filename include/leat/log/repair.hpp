@@ -48,7 +48,7 @@ inline bool has_hole_at(const Geometry& geometry, const PartitionView& view,
 class Repair {
  public:
   // `own_slot` is the repairing participant's slot. What protects the segment may be another slot.
-  Repair(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
+  Repair(MappedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
       : topic_{topic},
         view_{topic.partition(partition)},
         partition_{partition},
@@ -72,7 +72,7 @@ class Repair {
     std::uint64_t expected = state;
     compare_exchange<Edge::slot>(topic_.participant(index).state, expected, 0);
     LEAT_CRASH_POINT("reap:freed");
-    SharedTopic::wake(topic_.header().space_wake);
+    MappedTopic::wake(topic_.header().space_wake);
     return true;
   }
 
@@ -80,7 +80,7 @@ class Repair {
   // withdrawn, or the truncated segment number has wrapped around since `from` was read. If it was
   // made, its record becomes a gap.
   Result<void> give_up_own(const ClaimPoint& from) {
-    for (std::uint32_t i = 0; i < kManyLooks; ++i) {
+    for (std::uint32_t i = 0; i < kManyChecks; ++i) {
       if (i != 0) yield_processor();
       auto state = settle(from.word, live_segment(from.word), from.segment, own_slot_);
       if (!state) return state.error();
@@ -106,7 +106,7 @@ class Repair {
 
  private:
   static constexpr std::uint32_t kNobody = ~0U;
-  static constexpr std::uint32_t kManyLooks = 100'000;
+  static constexpr std::uint32_t kManyChecks = 100'000;
 
   // Which announcements count. An unmarked one may no longer belong to the segment that it names:
   // it may be a lap old (`any`).
@@ -292,14 +292,14 @@ class Repair {
   HoleState count_before(std::byte* records, RecordPlace place, const ClaimsEnd& end, Laps laps,
                          std::uint64_t& count) const {
     std::uint64_t counted = 0;
-    std::uint64_t told = end.records;
+    std::uint64_t announced_records = end.records;
     while (place.granules < end.granules) {
       std::optional<ClaimSize> size = committed_at(records, place, end);
       if (!size) {
         bool is_busy = false;
         const std::optional<std::uint64_t> announced = announced_at(place, laps, &is_busy);
         if (announced) {
-          told = *announced;
+          announced_records = *announced;
           break;
         }
         if (is_busy) return HoleState::busy;
@@ -309,8 +309,8 @@ class Repair {
       counted += size->records;
       place.granules += size->granules;
     }
-    if (told < counted) return HoleState::busy;
-    count = told - counted;
+    if (announced_records < counted) return HoleState::busy;
+    count = announced_records - counted;
     return HoleState::found;
   }
 
@@ -420,7 +420,7 @@ class Repair {
     compare_exchange<Edge::record_ready>(header.commit, old,
                                          tag | static_cast<std::uint64_t>(kind));
     LEAT_CRASH_POINT("repair:filled");
-    SharedTopic::wake(topic_.header().data_wake);
+    MappedTopic::wake(topic_.header().data_wake);
   }
 
   // For a dead publisher: fills its hole. True once no hole of this partition can be its own.
@@ -482,7 +482,7 @@ class Repair {
     return false;
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   PartitionView view_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;

@@ -16,7 +16,7 @@ namespace leat::inline v0::detail {
 class RecordsLock {
  public:
   // `busy` if there is a conflicting lock; `deleted` if the topic's files are gone.
-  static Result<RecordsLock> take(const SharedTopic& topic, LockKind kind) {
+  static Result<RecordsLock> take(const MappedTopic& topic, LockKind kind) {
     auto file = topic.open_records_to_lock();
     if (!file) return file.error();
     RecordsLock lock{std::move(*file)};
@@ -38,22 +38,22 @@ inline constexpr std::uint64_t kNoSegment = ~0ULL;
 
 class SegmentMemory {
  public:
-  SegmentMemory(SharedTopic& topic, std::uint32_t partition) noexcept
+  SegmentMemory(MappedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, view_{topic.partition(partition)} {}
 
   // The number of physical segments that have memory.
-  std::uint64_t count() const noexcept { return look().count; }
+  std::uint64_t count() const noexcept { return scan().count; }
 
   // Gives memory to one more physical segment and returns its index. kNoSegment if the maximum is
   // reached, there is no memory, or somebody is giving memory back: ask again later.
   std::uint64_t add() {
-    if (!may_add(look()) || !topic_.may_ask_for_memory()) return kNoSegment;
+    if (!may_add(scan()) || !topic_.may_ask_for_memory()) return kNoSegment;
     auto lock = RecordsLock::take(topic_, LockKind::shared);
     if (!lock) return kNoSegment;
     LEAT_CRASH_POINT("grow:locked");
     // Check again, now that nothing can be given back. All publishers that add choose the first
     // segment without memory, so two that add at once do not exceed the maximum.
-    const Look now = look();
+    const Scan now = scan();
     return may_add(now) && give(lock->fd(), now.first_without) ? now.first_without : kNoSegment;
   }
 
@@ -65,12 +65,12 @@ class SegmentMemory {
   }
 
  private:
-  struct Look {
+  struct Scan {
     std::uint64_t count = 0;
     std::uint64_t first_without = kNoSegment;
   };
-  Look look() const noexcept {
-    Look found;
+  Scan scan() const noexcept {
+    Scan found;
     for (std::uint64_t i = 0; i < topic_.geometry().segment_count; ++i) {
       // [segment-open] acquire: the memory is there if the mark is gone.
       if ((load_acquire<Edge::segment_open>(view_.physical[i].last_segment) & kNoMemory) == 0) {
@@ -81,7 +81,7 @@ class SegmentMemory {
     }
     return found;
   }
-  bool may_add(const Look& found) const noexcept {
+  bool may_add(const Scan& found) const noexcept {
     return found.first_without != kNoSegment && found.count < maximum();
   }
 
@@ -104,7 +104,7 @@ class SegmentMemory {
     return true;
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   PartitionView view_;
 };
 

@@ -15,7 +15,7 @@ namespace leat::inline v0::detail {
 
 // Reads the entry of a segment, for a caller that checks afterwards that the segment is still live (between
 // oldest_segment and current), or prepared. `corrupt` also if it is not.
-inline Result<SegmentPlace> read_entry(const SharedTopic& topic, const PartitionView& view,
+inline Result<SegmentPlace> read_entry(const MappedTopic& topic, const PartitionView& view,
                                        std::uint64_t number) noexcept {
   const SegmentEntry& entry = view.entry(number);
   // [segment-map] acquire, both: the base was stored before the map, and both are read before it is
@@ -29,7 +29,7 @@ inline Result<SegmentPlace> read_entry(const SharedTopic& topic, const Partition
 }
 
 // The same, with the check. It reads the cache line of the claim word, which slows publishers down.
-inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const PartitionView& view,
+inline Result<SegmentPlace> find_segment(const MappedTopic& topic, const PartitionView& view,
                                          std::uint64_t number) noexcept {
   auto place = read_entry(topic, view, number);
   if (place && !has_own_entry(topic.geometry(), view, number)) return Errc::corrupt;
@@ -53,7 +53,7 @@ enum class RollState {
 
 class Roller {
  public:
-  Roller(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
+  Roller(MappedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
       : topic_{topic},
         view_{topic.partition(partition)},
         partition_{partition},
@@ -74,7 +74,7 @@ class Roller {
     }
 
     const std::uint64_t next = current + 1;
-    const FoundEntry found = look_at_entry(next);
+    const FoundEntry found = read_entry(next);
     std::uint64_t physical = kNoRoom;
     if (!found.is_mapped) {
       auto room = room_behind(current, shortage);
@@ -115,7 +115,7 @@ class Roller {
  private:
   friend class Shrinker;
   static constexpr std::uint64_t kNoRoom = kNoSegment;
-  enum class Hold { none, by_reader, by_pin, by_claim, by_repair, by_announcement };
+  enum class Holder { none, reader, pin, claim, repair, announcement };
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
@@ -126,7 +126,7 @@ class Roller {
     std::uint64_t map = 0;
     bool is_mapped = false;  // Somebody has already prepared the next segment.
   };
-  FoundEntry look_at_entry(std::uint64_t next) const noexcept {
+  FoundEntry read_entry(std::uint64_t next) const noexcept {
     const SegmentEntry& entry = view_.entry(next);
     FoundEntry found;
     // [segment-map] acquire
@@ -294,9 +294,9 @@ class Roller {
       // [slot] seq_cst: a joiner stores its cursor, takes the slot, then reads oldest_segment.
       const std::uint64_t state = load_seq_cst<Edge::slot>(participant.state);
       if (state == 0) continue;
-      const Hold hold = hold_of(i, state, segment, only_cursors);
-      if (hold == Hold::none) continue;
-      if (hold == Hold::by_announcement) {
+      const Holder holder = holder_of(i, state, segment, only_cursors);
+      if (holder == Holder::none) continue;
+      if (holder == Holder::announcement) {
         is_announced = true;
         continue;
       }
@@ -305,14 +305,14 @@ class Roller {
         continue;
       }
       held = true;
-      if (hold == Hold::by_reader) shortage.by_readers = true;
-      if ((hold != Hold::by_reader && hold != Hold::by_pin) ||
+      if (holder == Holder::reader) shortage.by_readers = true;
+      if ((holder != Holder::reader && holder != Holder::pin) ||
           !is_of_this_thread(participant, shortage)) {
         // It decides. To ask about all the others, too, takes a system call for each.
         shortage.by_others = true;
         return true;
       }
-      if (hold == Hold::by_pin) shortage.by_own_pins = true;
+      if (holder == Holder::pin) shortage.by_own_pins = true;
     }
     // [group] After the participants: a process that creates or moves a group holds the room as a
     // subscriber until the group holds it.
@@ -380,8 +380,8 @@ class Roller {
   }
   bool withdraw_claim(std::uint32_t index, std::uint64_t state, std::uint64_t segment) {
     for (int attempt = 0; attempt < 100; ++attempt) {
-      const Hold hold = hold_of(index, state, segment, false);
-      if (hold != Hold::by_announcement) return hold == Hold::none;
+      const Holder holder = holder_of(index, state, segment, false);
+      if (holder != Holder::announcement) return holder == Holder::none;
       const std::optional<ClaimFacts> facts = read_claim(view_.slots[index]);
       if (!facts || facts->claim_phase() != kClaiming) continue;  // It has changed: read it again.
       const Withdrawal withdrawal = withdraw(view_.slots[index], *facts);
@@ -398,44 +398,44 @@ class Roller {
     shortage.by_unpolled = shortage.by_unpolled || holders.unpolled;
   }
 
-  Hold hold_of(std::uint32_t index, std::uint64_t state, std::uint64_t segment,
-               bool only_cursors) const noexcept {
+  Holder holder_of(std::uint32_t index, std::uint64_t state, std::uint64_t segment,
+                   bool only_cursors) const noexcept {
     const PartitionSlot& slot = view_.slots[index];
-    if (is_gated_by(slot, state, segment)) return Hold::by_reader;
-    if (only_cursors) return Hold::none;
+    if (is_gated_by(slot, state, segment)) return Holder::reader;
+    if (only_cursors) return Holder::none;
     // [cursor], [retire] seq_cst: reads before the cursor moved are complete.
     if (role_of(state) == ParticipantRole::subscriber &&
         load_seq_cst<Edge::retire>(slot.reader_mode) ==
             static_cast<std::uint64_t>(ReaderMode::evicted) &&
         load_seq_cst<Edge::cursor>(slot.cursor_segment) == segment) {
-      return Hold::by_pin;
+      return Holder::pin;
     }
-    if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Hold::by_pin;
-    if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Hold::by_repair;
-    if (is_publisher(state) && index != own_slot_) return hold_of_claim(slot, state, segment);
-    return Hold::none;
+    if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Holder::pin;
+    if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Holder::repair;
+    if (is_publisher(state) && index != own_slot_) return holder_of_claim(slot, state, segment);
+    return Holder::none;
   }
 
   // A marked claim holds its segment until it is committed. A claim that is only announced may not
   // have been made; it was announced before the segment could be closed.
-  Hold hold_of_claim(const PartitionSlot& slot, std::uint64_t state,
-                     std::uint64_t segment) const noexcept {
+  Holder holder_of_claim(const PartitionSlot& slot, std::uint64_t state,
+                         std::uint64_t segment) const noexcept {
     // [intent] acquire
     const auto phase = static_cast<ClaimPhase>(load_acquire<Edge::intent>(slot.phase) & kPhaseMask);
-    if (phase == kIdle) return Hold::none;
+    if (phase == kIdle) return Holder::none;
     // An exclusive publisher does not mark its claims, because nobody else makes any.
     if (phase == kClaimed || role_of(state) == ParticipantRole::exclusive_publisher) {
-      return load_acquire<Edge::intent>(slot.claim_segment) == segment ? Hold::by_claim
-                                                                       : Hold::none;
+      return load_acquire<Edge::intent>(slot.claim_segment) == segment ? Holder::claim
+                                                                       : Holder::none;
     }
     const ClaimLayout& layout = geometry().claim_layout;
     return layout.segment(load_acquire<Edge::intent>(slot.claim_word)) ==
                    layout.truncate_segment(segment)
-               ? Hold::by_announcement
-               : Hold::none;
+               ? Holder::announcement
+               : Holder::none;
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   PartitionView view_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;

@@ -17,7 +17,7 @@ namespace leat::inline v0::detail {
 class Shrinker {
  public:
   // `own_slot` is the caller's slot; `records` the records file, locked exclusively.
-  Shrinker(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
+  Shrinker(MappedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
            int records) noexcept
       : topic_{topic},
         view_{topic.partition(partition)},
@@ -109,7 +109,7 @@ class Shrinker {
       return true;
     if (last == 0) return false;
     Shortage unused;
-    return roller_.is_held(last, false, unused) || is_looked_at(physical);
+    return roller_.is_held(last, false, unused) || is_read(physical);
   }
 
   bool is_chosen(std::uint64_t physical) {
@@ -128,7 +128,7 @@ class Shrinker {
   // Whether a lossy subscriber may be reading there, or a member that has lost its lease. They hold
   // nothing, so the memory may have been reused any number of times; but they read only where the
   // segment that they name was while it could be read.
-  bool is_looked_at(std::uint64_t physical) {
+  bool is_read(std::uint64_t physical) {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
       if (state == 0) continue;
@@ -168,7 +168,7 @@ class Shrinker {
     return physical;
   }
 
-  SharedTopic& topic_;
+  MappedTopic& topic_;
   PartitionView view_;
   Roller roller_;
   SegmentMemory memory_;

@@ -105,11 +105,11 @@ LEAT_INLINE bool Subscriber::is_ready() noexcept {
   return false;
 }
 
-LEAT_INLINE Result<std::int64_t> Subscriber::look_around() {
+LEAT_INLINE Result<std::int64_t> Subscriber::housekeep() {
   std::int64_t limit_ns = 0;
   for (auto& reader : readers_) {
-    if (reader.has_hole()) limit_ns = detail::kLookAgain;
-    if (auto looked = reader.look_after_hole(); !looked) return looked.error();
+    if (reader.has_hole()) limit_ns = detail::kCheckAgain;
+    if (auto checked = reader.repair_hole(); !checked) return checked.error();
   }
   return limit_ns;
 }

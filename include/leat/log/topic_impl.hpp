@@ -19,7 +19,7 @@
 
 namespace leat::inline v0 {
 
-LEAT_INLINE Topic::Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic,
+LEAT_INLINE Topic::Topic(std::string name, std::shared_ptr<detail::MappedTopic> topic,
                          std::string directory) noexcept
     : name_{std::move(name)}, topic_{std::move(topic)}, directory_{std::move(directory)} {}
 
@@ -45,9 +45,9 @@ LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interrupti
   detail::OwnedWord& trouble = window->header().trouble;
   detail::OwnedWord seen = detail::read_owned(trouble);
   while (window->state() == detail::DiskState::read_only) {
-    // [keeper] seq_cst: the next keeper sees that it may.
-    if (detail::compare_exchange_pair<detail::Edge::keeper>(
-            &trouble.value, {seen.value, seen.office}, {0, seen.office}))
+    // [archiver] seq_cst: the next keeper sees that it may.
+    if (detail::compare_exchange_pair<detail::Edge::archiver>(
+            &trouble.value, {seen.value, seen.epoch}, {0, seen.epoch}))
       break;
     seen = detail::read_owned(trouble);
   }
@@ -63,7 +63,7 @@ LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interrupti
   }
   return {};
 }
-LEAT_INLINE void Topic::make_publishers_look() const noexcept { topic_->wake_everybody(); }
+LEAT_INLINE void Topic::recheck_offset_limits() const noexcept { topic_->wake_everybody(); }
 LEAT_INLINE std::uint32_t Topic::partitions() const noexcept {
   return topic_->geometry().partition_count;
 }
@@ -98,9 +98,9 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
                                       const std::string& directory_name,
                                       const std::stop_token& stop,
                                       const std::string& data_directory, bool interruptible) {
-  constexpr std::int64_t kFirstNap = 5'000'000;      // ns
-  constexpr std::int64_t kLongestNap = 125'000'000;  // docs/decisions/0026-opening-naps.md
-  constexpr std::int64_t kInterruptibleNap = 250'000'000;
+  constexpr std::int64_t kFirstBackoff = 5'000'000;      // ns
+  constexpr std::int64_t kLongestBackoff = 125'000'000;  // docs/decisions/0026-opening-naps.md
+  constexpr std::int64_t kInterruptibleBackoff = 250'000'000;
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   // Waiting for a topic requires a directory to look into. A durable topic may have lost its own
   // in a restart of the machine.
@@ -108,13 +108,13 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
   auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
   // A caller that wants signals calls open() again and again, so short first naps would add up.
-  for (std::int64_t nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
-    if (interruptible) nap = kInterruptibleNap;
+  for (std::int64_t backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
+    if (interruptible) backoff = kInterruptibleBackoff;
     auto topic = attach(*directory, name, directory_name, data_directory);
     if (topic || topic.error().code != Errc::not_found || deadline.is_immediate()) return topic;
     if (stop.stop_requested()) return Errc::stopped;
     if (deadline.passed()) return Errc::not_found;
-    const detail::Readable end = detail::wait_readable(-1, -1, deadline.at_most_ns(nap));
+    const detail::Readable end = detail::wait_readable(-1, -1, deadline.at_most_ns(backoff));
     if (end == detail::Readable::interrupted && interruptible) return Errc::interrupted;
   }
 }
@@ -239,7 +239,7 @@ LEAT_INLINE Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
       static_cast<std::uint32_t>((bytes + geometry.segment_size - 1) / geometry.segment_size);
   // [sleeping] seq_cst: stored before publishers that wait for room are woken.
   (void)detail::exchange<detail::Edge::sleeping>(topic_->header().max_segments, segments);
-  detail::SharedTopic::wake(topic_->header().space_wake);
+  detail::MappedTopic::wake(topic_->header().space_wake);
   return {};
 }
 
@@ -285,8 +285,8 @@ LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::N
     if (existing) return Errc::exists;
     if (existing.error().code != Errc::not_found) return existing.error();
     std::optional<Topic> whole;  // Before it gets its name: what may throw comes first.
-    const auto use = [&](std::unique_ptr<detail::SharedTopic> attached) -> Result<void> {
-      std::shared_ptr<detail::SharedTopic> topic = std::move(attached);
+    const auto use = [&](std::unique_ptr<detail::MappedTopic> attached) -> Result<void> {
+      std::shared_ptr<detail::MappedTopic> topic = std::move(attached);
       if ((topic->geometry().flags & detail::kDeleteWhenUnused) != 0) {
         auto kept = keep_while_open(std::move(topic), name);
         if (!kept) return kept.error();
@@ -319,7 +319,7 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
       if (deadline.passed()) return Errc::busy;
       continue;
     }
-    std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
+    std::shared_ptr<detail::MappedTopic> topic{std::move(*attached)};
     const bool is_durable = topic->durable() != nullptr;
     if (is_durable && !topic->is_deleted()) {
       auto joined = detail::join_window(topic, data_directory, name);
@@ -380,34 +380,34 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
 // such processes share and nobody takes exclusively. A process that used the topic and closes it
 // leaves the number of a deletion attempt in `deleting`; the last process to close the topic finds
 // the number and decides it. docs/internals/log.md, "Deleting".
-LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
-    std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
+LEAT_INLINE Result<std::shared_ptr<detail::MappedTopic>> Topic::keep_while_open(
+    std::shared_ptr<detail::MappedTopic> topic, const std::string& name) {
   using namespace detail;
   // `busy`: a foreign lock, because no participant takes an exclusive one.
   auto lock = topic->lock_while_open();
   if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
   // A process that is about to decide may have checked before the lock was taken: replace its
   // attempt's number with a new one, so that its swap fails.
-  std::uint64_t attempt = look_at_attempt(*topic);
+  std::uint64_t attempt = read_attempt(*topic);
   while (attempt != 0 && attempt != kDeletionDecided &&
          !compare_exchange<Edge::topic_state>(topic->header().deleting, attempt,
                                               topic->new_deletion_attempt())) {
   }
-  SharedTopic* const whole = topic.get();
+  MappedTopic* const whole = topic.get();
   const std::shared_ptr<HeritableLock> kept = std::move(*lock);
   // Runs when the last handle in this process is gone. Whoever had no lock decides nothing.
-  const auto let_go = [kept, name, topic = std::move(topic)](SharedTopic*) {
+  const auto let_go = [kept, name, topic = std::move(topic)](MappedTopic*) {
     if (!kept->release()) return;
     LEAT_CRASH_POINT("unused:let_go");
     delete_if_unused(*topic, name);
   };
-  return std::shared_ptr<SharedTopic>{whole, let_go};
+  return std::shared_ptr<MappedTopic>{whole, let_go};
 }
 
 // Acts on exactly this topic; its name may belong to another one by now.
-LEAT_INLINE void Topic::delete_if_unused(detail::SharedTopic& topic, const std::string& name) {
+LEAT_INLINE void Topic::delete_if_unused(detail::MappedTopic& topic, const std::string& name) {
   using namespace detail;
-  std::uint64_t attempt = topic.was_used() ? topic.announce_attempt() : look_at_attempt(topic);
+  std::uint64_t attempt = topic.was_used() ? topic.announce_attempt() : read_attempt(topic);
   if (attempt == 0) return;
   if (attempt != kDeletionDecided) {
     // [topic-state] seq_cst: the lock was released and the attempt announced before this check.
@@ -428,13 +428,13 @@ LEAT_INLINE void Topic::delete_if_unused(detail::SharedTopic& topic, const std::
 }
 
 // Reads `deleting`, right after locking or unlocking the kOpenLock byte.
-LEAT_INLINE std::uint64_t Topic::look_at_attempt(detail::SharedTopic& topic) noexcept {
+LEAT_INLINE std::uint64_t Topic::read_attempt(detail::MappedTopic& topic) noexcept {
   // [topic-state] seq_cst: a read-modify-write, so that the read is not ahead of the system call
   // that changed the lock.
   return detail::fetch_or<detail::Edge::topic_state>(topic.header().deleting, 0);
 }
 
-LEAT_INLINE bool Topic::has_living_participants(const detail::SharedTopic& topic) {
+LEAT_INLINE bool Topic::has_living_participants(const detail::MappedTopic& topic) {
   for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
     // [topic-state] seq_cst: the attempt was stored before.
     const std::uint64_t state =
@@ -453,7 +453,7 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   auto found = detail::window_to_delete(*directory, options.data_directory, name);
   if (!found) return found.error();
   if (*found == nullptr) return {};
-  const std::shared_ptr<detail::SharedTopic> topic{std::move(*found)};
+  const std::shared_ptr<detail::MappedTopic> topic{std::move(*found)};
   detail::find_files(*topic, options.data_directory, name);
   // Before it is decided, because that cannot be undone. Also of a window that is deleted already, as by a process that
   // closed the topic: its files are there.

@@ -23,17 +23,17 @@ struct OpenClaim {
 };
 
 // Open claims with other claims behind them, whose records cannot be read yet.
-inline std::vector<OpenClaim> claims_with_others_behind(const SharedTopic& topic) {
+inline std::vector<OpenClaim> claims_with_others_behind(const MappedTopic& topic) {
   std::vector<OpenClaim> claims;
   for (std::uint32_t slot = 0; slot < topic.participant_high(); ++slot) {
     if (!is_publisher(load_acquire<Edge::slot>(topic.participant(slot).state))) continue;
     for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
       const PartitionView view = topic.partition(i);
-      const auto facts = read_claim(view.slots[slot]);
-      if (!facts || facts->claim_phase() != kClaimed) continue;
+      const auto claim = read_claim(view.slots[slot]);
+      if (!claim || claim->claim_phase() != kClaimed) continue;
       // [claim] acquire
       const std::uint64_t end = load_acquire<Edge::claim>(view.control->claim);
-      if (end != facts->word + facts->increment) claims.push_back({slot, i, facts->phase});
+      if (end != claim->word + claim->increment) claims.push_back({slot, i, claim->phase});
     }
   }
   return claims;
@@ -41,7 +41,7 @@ inline std::vector<OpenClaim> claims_with_others_behind(const SharedTopic& topic
 
 // A record that is just being published is not worth reporting; a claim that is still open a
 // moment later is.
-inline std::vector<OpenClaim> claims_that_block(const SharedTopic& topic) {
+inline std::vector<OpenClaim> claims_that_block(const MappedTopic& topic) {
   std::vector<OpenClaim> claims = claims_with_others_behind(topic);
   if (claims.empty()) return claims;
   for (int i = 0; i < 1000; ++i) spin_pause();
@@ -53,7 +53,7 @@ inline std::vector<OpenClaim> claims_that_block(const SharedTopic& topic) {
 }
 
 // Facts about a partition, of approximately one moment.
-struct PartitionFacts {
+struct PartitionDescription {
   PartitionInfo info;
   std::uint64_t oldest_segment = 0;
   std::uint64_t current = 0;
@@ -62,31 +62,32 @@ struct PartitionFacts {
   bool has_other_room() const noexcept { return current - oldest_segment + 1 < max_segments; }
 };
 
-inline PartitionFacts facts_of_partition(SharedTopic& topic, std::uint32_t partition) {
+inline PartitionDescription describe_partition(MappedTopic& topic, std::uint32_t partition) {
   const Geometry& geometry = topic.geometry();
   const ClaimLayout& layout = geometry.claim_layout;
   const PartitionView view = topic.partition(partition);
-  PartitionFacts facts;
+  PartitionDescription description;
   for (int attempt = 0; attempt < 1000; ++attempt) {  // A busy topic may change meanwhile.
-    facts.oldest_segment = load_seq_cst<Edge::retire>(view.control->oldest_segment);
-    facts.current = load_acquire<Edge::segment_open>(view.control->current);
+    description.oldest_segment = load_seq_cst<Edge::retire>(view.control->oldest_segment);
+    description.current = load_acquire<Edge::segment_open>(view.control->current);
     const std::uint64_t claim = load_acquire<Edge::claim>(view.control->claim);
-    auto first = find_segment(topic, view, facts.oldest_segment);
-    auto newest = find_segment(topic, view, facts.current);
-    if (!first || !newest || layout.segment(claim) != layout.truncate_segment(facts.current))
+    auto first = find_segment(topic, view, description.oldest_segment);
+    auto newest = find_segment(topic, view, description.current);
+    if (!first || !newest || layout.segment(claim) != layout.truncate_segment(description.current))
       continue;
-    facts.info.start = first->base_offset;
-    facts.info.end = newest->base_offset + layout.records(claim);
-    facts.info.used_bytes = (facts.current - facts.oldest_segment) * geometry.segment_size +
-                            layout.granules(claim) * kGranule;
+    description.info.start = first->base_offset;
+    description.info.end = newest->base_offset + layout.records(claim);
+    description.info.used_bytes =
+        (description.current - description.oldest_segment) * geometry.segment_size +
+        layout.granules(claim) * kGranule;
     break;
   }
   const SegmentMemory memory{topic, partition};
   const std::uint64_t segments = geometry.grows() ? memory.count() : geometry.segment_count;
-  facts.info.capacity_bytes = segments * geometry.segment_size;
-  facts.max_segments =
+  description.info.capacity_bytes = segments * geometry.segment_size;
+  description.max_segments =
       geometry.grows() ? std::max(segments, memory.maximum()) : geometry.segment_count;
-  return facts;
+  return description;
 }
 
 inline const char* name_of(ParticipantRole role) noexcept {
@@ -107,7 +108,7 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   durable.state = window.trouble();
   durable.reason = durable.state == Errc::ok ? 0 : window.reason();
   // relaxed, all: informational.
-  durable.keeper_pid = load_relaxed<Why::hint>(header.keeper_pid);
+  durable.archiver_pid = load_relaxed<Why::hint>(header.archiver_pid);
   durable.cut_bytes = load_relaxed<Why::hint>(header.cut_bytes);
   durable.cut_records = load_relaxed<Why::hint>(header.cut_records);
   durable.damaged = load_relaxed<Why::hint>(header.damaged);
@@ -120,24 +121,25 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   auto manifest = load_manifest(Disk::system(), directory->get());
   // By now the path may belong to a new topic of that name.
   if (manifest && manifest->window.key != load_relaxed<Why::constant>(header.key)) return;
-  if (manifest) copy_facts(manifest->topic, durable);
-  auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()),
-                              manifest ? &manifest->topic : nullptr);
-  if (!facts) return;
-  durable.disk_bytes = facts->bytes;
+  if (manifest) describe_durable(manifest->topic, durable);
+  auto description =
+      describe_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()),
+                     manifest ? &manifest->topic : nullptr);
+  if (!description) return;
+  durable.disk_bytes = description->bytes;
   for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
     PartitionInfo& partition = info.partitions[i];
-    partition.start = std::min(partition.start, facts->start[i]);
-    partition.gaps = std::move(facts->lost[i]);
+    partition.start = std::min(partition.start, description->start[i]);
+    partition.gaps = std::move(description->lost[i]);
     add_lost(partition, window.end_before(i, window.begin_offset(i)), window.begin_offset(i));
   }
 }
 
 // Where the records of each partition begin and end, in memory and in files; other facts may be missing.
-inline std::vector<PartitionInfo> extents_of(SharedTopic& topic) {
+inline std::vector<PartitionInfo> extents_of(MappedTopic& topic) {
   TopicInfo info;
   for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i)
-    info.partitions.push_back(facts_of_partition(topic, i).info);
+    info.partitions.push_back(describe_partition(topic, i).info);
   if (const DurableWindow* const window = topic.durable(); window != nullptr)
     add_durable(info, *window);
   add_gaps(topic, info.partitions);
@@ -146,7 +148,7 @@ inline std::vector<PartitionInfo> extents_of(SharedTopic& topic) {
 
 // Adds a subscriber's state in one partition. `whole`: with what is in files, and the gaps.
 inline void add_reader(ParticipantInfo& info, const PartitionSlot& line, const PartitionInfo& whole,
-                       const PartitionFacts& partition, bool retain_all) {
+                       const PartitionDescription& partition, bool retain_all) {
   const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);
   if (mode == static_cast<std::uint64_t>(ReaderMode::none)) return;
   const std::uint64_t offset = load_relaxed<Why::hint>(line.cursor_offset);
@@ -198,14 +200,15 @@ LEAT_INLINE TopicInfo Topic::info() const {
   info.delete_when_unused = (geometry.flags & kDeleteWhenUnused) != 0;
   info.revoke_after = std::chrono::nanoseconds{geometry.revoke_after_ns};
   info.evict_after = std::chrono::nanoseconds{geometry.evict_after_ns};
-  std::vector<PartitionFacts> partitions;
+  std::vector<PartitionDescription> partitions;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    const PartitionFacts& facts = partitions.emplace_back(facts_of_partition(*topic_, i));
-    info.capacity_bytes = std::max(info.capacity_bytes, facts.info.capacity_bytes);
+    const PartitionDescription& description =
+        partitions.emplace_back(describe_partition(*topic_, i));
+    info.capacity_bytes = std::max(info.capacity_bytes, description.info.capacity_bytes);
     info.max_capacity_bytes =
         (geometry.grows() ? SegmentMemory{*topic_, i}.maximum() : geometry.segment_count) *
         geometry.segment_size;
-    info.partitions.push_back(facts.info);
+    info.partitions.push_back(description.info);
   }
   if (DurableWindow* const window = topic_->durable(); window != nullptr)
     add_durable(info, *window);

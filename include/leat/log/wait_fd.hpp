@@ -22,7 +22,7 @@ class WaitFd {
  public:
   // Waits on the topic's data word, or on `word`, which the topic must keep mapped. `helper`: instead
   // of those that descriptors share.
-  static Result<WaitHandle> start(std::shared_ptr<SharedTopic> topic, std::uint32_t* word = nullptr,
+  static Result<WaitHandle> start(std::shared_ptr<MappedTopic> topic, std::uint32_t* word = nullptr,
                                   WaitHelper* helper = nullptr) {
     EventFd fd;
     if (!fd) return last_system_error();
@@ -58,14 +58,14 @@ class WaitFd {
     fd_.drain();
   }
 
-  // Makes the descriptor readable when the word differs from `value`, and with `look_again` after
+  // Makes the descriptor readable when the word differs from `value`, and with `check_again` after
   // 2 ms in any case.
-  void arm(std::uint32_t value, bool look_again) { helper_->arm(awaited_, value, look_again); }
+  void arm(std::uint32_t value, bool check_again) { helper_->arm(awaited_, value, check_again); }
 
   // For a word of one's own: makes it unreadable until the word is woken after this call.
   void arm_again() {
     drain();
-    arm(SharedTopic::announce_sleep(*awaited_.word), false);
+    arm(MappedTopic::announce_sleep(*awaited_.word), false);
   }
 
  private:
@@ -75,7 +75,7 @@ class WaitFd {
     void operator()() const noexcept { wait_fd->fd_.signal(); }
   };
 
-  WaitFd(std::shared_ptr<SharedTopic> topic, std::uint32_t* word, EventFd fd, WaitHelper* helper)
+  WaitFd(std::shared_ptr<MappedTopic> topic, std::uint32_t* word, EventFd fd, WaitHelper* helper)
       : topic_{std::move(topic)},
         fd_{std::move(fd)},
         awaited_{topic_.get(), word, &fd_},
@@ -84,7 +84,7 @@ class WaitFd {
     if (is_own_helper_) helper_->add(awaited_);
   }
 
-  std::shared_ptr<SharedTopic> topic_;
+  std::shared_ptr<MappedTopic> topic_;
   EventFd fd_;
   Awaited awaited_;
   bool is_own_helper_;

@@ -25,13 +25,13 @@ namespace leat::inline v0::detail {
 
 // What a helper does for one descriptor. Who owns it keeps all of this until WaitHelper::remove().
 struct Awaited {
-  SharedTopic* topic;   // Constant, as the next two.
+  MappedTopic* topic;   // Constant, as the next two.
   std::uint32_t* word;  // Null: the topic's data word.
   const EventFd* fd;
   bool is_armed = false;  // The helper's, as the rest: protected by its mutex.
   bool is_slept_on = false;
   std::uint32_t value = 0;      // Armed: signals fd when the word has another value,
-  std::int64_t look_at_ns = 0;  // or at this time; 0: never.
+  std::int64_t check_at_ns = 0;  // or at this time; 0: never.
 
   std::uint32_t& slept_word() const noexcept {
     return word != nullptr ? *word : topic->header().data_wake;
@@ -85,17 +85,17 @@ class WaitHelper {
     has_woken_.wait(lock, [&] { return !awaited.is_slept_on; });
   }
 
-  // Signals the descriptor once, when its word differs from `value`, and with `look_again` after 2 ms
+  // Signals the descriptor once, when its word differs from `value`, and with `check_again` after 2 ms
   // in any case.
-  void arm(Awaited& awaited, std::uint32_t value, bool look_again) noexcept {
+  void arm(Awaited& awaited, std::uint32_t value, bool check_again) noexcept {
     bool is_asleep_on_it = false;
     {
       const std::lock_guard guard{mutex_};
       awaited.is_armed = true;
       awaited.value = value;
-      awaited.look_at_ns = look_again ? ns_from_now(kLookAgain) : 0;
+      awaited.check_at_ns = check_again ? ns_from_now(kCheckAgain) : 0;
       is_asleep_on_it = awaited.is_slept_on;
-      const bool is_in_time = !look_again || (until_ns_ != 0 && until_ns_ <= awaited.look_at_ns);
+      const bool is_in_time = !check_again || (until_ns_ != 0 && until_ns_ <= awaited.check_at_ns);
       // Asleep on this word, even with an older value, it wakes in time to compare the word anew.
       if (!is_asleep_ || (is_asleep_on_it && is_in_time)) return;
       ++changes_;
@@ -135,7 +135,7 @@ class WaitHelper {
   static bool is_due(const Awaited& one, std::int64_t now) noexcept {
     // relaxed: if a change is seen late, the kernel sees it, and the next sleep ends at once.
     return load_relaxed<Why::hint>(one.slept_word()) != one.value ||
-           (one.look_at_ns != 0 && one.look_at_ns <= now);
+           (one.check_at_ns != 0 && one.check_at_ns <= now);
   }
 
   // Notes what to sleep on, and for how long. The mutex is held.
@@ -148,8 +148,8 @@ class WaitHelper {
       if (!one->is_armed) continue;
       one->is_slept_on = true;
       slept_on_.push_back(one);
-      if (one->look_at_ns != 0)
-        until_ns_ = until_ns_ == 0 ? one->look_at_ns : std::min(until_ns_, one->look_at_ns);
+      if (one->check_at_ns != 0)
+        until_ns_ = until_ns_ == 0 ? one->check_at_ns : std::min(until_ns_, one->check_at_ns);
       if (one->word == nullptr && is_shared_) {
         data_[data_count_++] = {one->topic, one->value};
       } else {
@@ -164,7 +164,7 @@ class WaitHelper {
     const Deadline until =
         until_ns_ == 0 ? Deadline::never() : Deadline::never().at_most_ns(until_ns_ - now_ns());
     if (is_shared_) {
-      SharedTopic::sleep_for_data({data_.data(), data_count_}, until, {words_.data(), word_count_});
+      MappedTopic::sleep_for_data({data_.data(), data_count_}, until, {words_.data(), word_count_});
     } else {
       futex_wait(*words_[0].word, words_[0].expected, until);
     }
@@ -173,7 +173,7 @@ class WaitHelper {
   // Called without the mutex, after `changes_` was raised.
   void wake(const Awaited& awaited, bool is_asleep_on_it) noexcept {
     if (!is_shared_ && is_asleep_on_it) {
-      SharedTopic::raise(awaited.slept_word());
+      MappedTopic::raise(awaited.slept_word());
     } else {
       futex_wake_all(changes_);
     }
@@ -188,7 +188,7 @@ class WaitHelper {
   bool is_asleep_ = false;     // Or about to sleep: what to sleep on is settled.
   bool is_stopping_ = false;
   std::uint32_t changes_ = 0;                     // The helper's own futex.
-  std::array<SharedTopic::Sleep, kMost> data_{};  // The thread's, as the rest: what it sleeps on.
+  std::array<MappedTopic::Sleep, kMost> data_{};  // The thread's, as the rest: what it sleeps on.
   std::array<FutexWait, kMost + 1> words_{};
   std::size_t data_count_ = 0;
   std::size_t word_count_ = 0;

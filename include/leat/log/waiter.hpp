@@ -31,7 +31,7 @@ class Patience {
   void set(std::int64_t ns) noexcept { ns_ = ns; }
   void note(std::uint64_t records) noexcept { streak_ += records; }
   // Called after an empty poll. With `yields`, other threads may have the CPU meanwhile.
-  void look_away(bool yields) noexcept;
+  void back_off(bool yields) noexcept;
 
  private:
   std::int64_t ns_ = 0;
@@ -82,12 +82,12 @@ class Waiter {
   virtual bool is_ready() noexcept = 0;
   // Called before sleeping: repairs what must be repaired. Returns within how many ns it must be
   // called again; 0: no limit. Errors are reported by the next poll.
-  virtual Result<std::int64_t> look_around() = 0;
+  virtual Result<std::int64_t> housekeep() = 0;
 
-  // Called after a poll that found something, but perhaps not everywhere: calls look_around() once per tick of
+  // Called after a poll that found something, but perhaps not everywhere: calls housekeep() once per tick of
   // the kernel's coarse clock. What it fails with is reported by a later poll.
   void note_some();
-  // Called after an empty poll: calls look_around() once per tick of the kernel's coarse clock.
+  // Called after an empty poll: calls housekeep() once per tick of the kernel's coarse clock.
   //   deleted, corrupt
   Result<void> note_nothing();
   // Called after a poll that had no records and is to be repeated: prepares the descriptor, because the
@@ -101,12 +101,12 @@ class Waiter {
   // Tells publishers which thread polls, so that they notice when they wait for their own thread.
   void note_thread() noexcept;
 
-  SharedTopic& shared() const noexcept { return participant_.topic(); }
+  MappedTopic& shared() const noexcept { return participant_.topic(); }
 
   Participant participant_;
   Patience patience_;
   std::int64_t spin_ns_ = 0;
-  std::int64_t looked_tick_ns_ = 0;
+  std::int64_t housekept_tick_ns_ = 0;
   std::uint64_t thread_ = 0;  // The token of the thread that polled last.
 
  private:

@@ -18,7 +18,7 @@ namespace leat::inline v0::detail {
 
 static_assert(kMaxWaiters == kMaxFutexWaits / 2);
 
-LEAT_INLINE void Patience::look_away(bool yields) noexcept {
+LEAT_INLINE void Patience::back_off(bool yields) noexcept {
   if (streak_ >= kStream && ns_ != 0) {
     const std::int64_t until = ns_from_now(ns_);
     do {
@@ -118,7 +118,7 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
   };
   std::optional<std::stop_callback<decltype(wake)>> on_stop;
   if (stop.stop_possible()) on_stop.emplace(stop, wake);
-  std::array<SharedTopic::Sleep, kMaxWaiters> sleeps;
+  std::array<MappedTopic::Sleep, kMaxWaiters> sleeps;
   while (true) {
     std::int64_t limit_ns = 0;  // 0: none
     const auto at_most = [&](std::int64_t ns) {
@@ -126,22 +126,22 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
     };
     for (std::size_t i = 0; i < waiters.size(); ++i) {
       bool capped = false;
-      SharedTopic& topic = waiters[i]->shared();
+      MappedTopic& topic = waiters[i]->shared();
       sleeps[i] = {&topic, topic.announce_sleep(&capped)};
       if (capped) at_most(kCapped);
     }
     if (auto ready = first_ready(waiters)) return *ready;
     for (std::size_t i = 0; i < waiters.size(); ++i) {
-      const auto looked = waiters[i]->look_around();
-      if (!looked) return i;  // poll() reports what is wrong.
-      at_most(*looked);
+      const auto checked = waiters[i]->housekeep();
+      if (!checked) return i;  // poll() reports what is wrong.
+      at_most(*checked);
     }
-    // look_around() may have made something ready.
+    // housekeep() may have made something ready.
     if (auto ready = first_ready(waiters)) return *ready;
     if (is_stopped()) return Errc::stopped;
     if (deadline.passed()) return Errc::timeout;
     const Deadline until = limit_ns != 0 ? deadline.at_most_ns(limit_ns) : deadline;
-    const bool is_interrupted = SharedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
+    const bool is_interrupted = MappedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
     if (auto ready = first_ready(waiters)) {
       waiters[*ready]->shared().wake_the_others(sleeps[*ready].expected);
       return *ready;
@@ -174,7 +174,7 @@ LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
       arm_wait_fd();
       return Errc::timeout;
     }
-    if (auto looked = look_around(); !looked) return looked.error();
+    if (auto checked = housekeep(); !checked) return checked.error();
     arm_wait_fd();
   }
 }
@@ -182,7 +182,7 @@ LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
 LEAT_INLINE Result<int> Waiter::wait_fd(const std::stop_token& stop) {
   if (participant_.forked()) return Errc::forked;
   if (wait_fd_ == nullptr) {
-    auto made = WaitFd::start(participant_.shared_topic());
+    auto made = WaitFd::start(participant_.mapped_topic());
     if (!made) return made.error();
     wait_fd_ = std::move(*made);
     arm_wait_fd();
@@ -195,7 +195,7 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
   wait_fd_->drain();
   bool capped = false;
   const std::uint32_t value = shared().announce_sleep(&capped);
-  const auto limit = look_around();
+  const auto limit = housekeep();
   // A stop that comes after this look changes the word, or signals the descriptor itself.
   if (is_ready() || is_stopped() || is_topic_deleted() || !limit) return wait_fd_->signal();
   wait_fd_->arm(value, capped || *limit != 0);
@@ -203,19 +203,19 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
 
 [[gnu::noinline]] LEAT_INLINE void Waiter::note_some() {
   const std::int64_t tick = tick_ns();
-  if (tick == looked_tick_ns_) return;
-  looked_tick_ns_ = tick;
-  (void)look_around();
+  if (tick == housekept_tick_ns_) return;
+  housekept_tick_ns_ = tick;
+  (void)housekeep();
 }
 
 LEAT_INLINE Result<void> Waiter::note_nothing() {
-  patience_.look_away(yields_);
+  patience_.back_off(yields_);
   // A dead publisher's hole is found only by readers. Checking for one reads the claim word, which
   // slows publishers down, so this is done once per tick. With a wait_fd, every call counts,
   // because its helper thread wakes the caller every 2 ms for this purpose.
-  if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
-    looked_tick_ns_ = tick;
-    if (auto looked = look_around(); !looked) return looked.error();
+  if (const std::int64_t tick = tick_ns(); tick != housekept_tick_ns_ || wait_fd_ != nullptr) {
+    housekept_tick_ns_ = tick;
+    if (auto checked = housekeep(); !checked) return checked.error();
   }
   if (wait_fd_ != nullptr) arm_wait_fd();
   if (is_topic_deleted() && !is_ready()) return Errc::deleted;

@@ -29,7 +29,7 @@ class Batch;
 namespace leat::inline v0::detail {
 
 class Roller;
-class SharedTopic;
+class MappedTopic;
 struct Shortage;
 
 // Room for a record that was claimed and is not visible yet.
@@ -43,7 +43,7 @@ struct ClaimedRoom {
 // Not thread-safe: belongs to one publisher.
 class PartitionWriter {
  public:
-  PartitionWriter(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
+  PartitionWriter(MappedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                   std::byte* records, bool exclusive) noexcept;
 
   // Claims `records` offsets and `granules` of room in one step, and writes the header's claim
@@ -55,8 +55,8 @@ class PartitionWriter {
   [[gnu::always_inline]] Error claim(ClaimedRoom& room, std::uint64_t records,
                                      std::uint64_t granules, const Deadline& deadline,
                                      const std::stop_token* stop) {
-    if (looks_first_ != 0) [[unlikely]] {
-      if (const Error error = look_first(); error.code != Errc::ok) return error;
+    if (checks_first_ != 0) [[unlikely]] {
+      if (const Error error = check_first(); error.code != Errc::ok) return error;
     }
     if (exclusive_) return claim_exclusive(room, records, granules, deadline, stop);
     ClaimedRoom won;  // Not `room`, whose address must not escape: it stays in registers.
@@ -71,7 +71,7 @@ class PartitionWriter {
     const std::uint64_t word = room.tag | static_cast<std::uint64_t>(kind);
     // If this thread is killed between the commit and the wake-up, the kernel wakes a sleeper,
     // which wakes the others.
-    const DeathBellGuard guard{*death_bell_};
+    const RobustWakeGuard guard{*robust_wake_};
     LEAT_CRASH_POINT("commit:before");
     if (exclusive_) {
       // [record-ready] release: header and payload before the word. No fence before the sleeping
@@ -108,10 +108,10 @@ class PartitionWriter {
   void note_gap() const noexcept;
 
   void set_claim_open(bool open) noexcept {
-    looks_first_ = static_cast<std::uint8_t>(open ? looks_first_ | kClaimIsOpen
-                                                  : looks_first_ & ~kClaimIsOpen);
+    checks_first_ = static_cast<std::uint8_t>(open ? checks_first_ | kClaimIsOpen
+                                                   : checks_first_ & ~kClaimIsOpen);
   }
-  bool is_claim_open() const noexcept { return (looks_first_ & kClaimIsOpen) != 0; }
+  bool is_claim_open() const noexcept { return (checks_first_ & kClaimIsOpen) != 0; }
   std::uint32_t partition() const noexcept { return partition_; }
   // Offset behind the last claim; 0 if there was none.
   std::uint64_t claimed_until() const noexcept { return claimed_until_; }
@@ -146,10 +146,10 @@ class PartitionWriter {
  private:
   const Geometry& geometry() const noexcept;
 
-  // Why nothing may be claimed. Not called unless looks_first_ says so, which costs other topics
+  // Why nothing may be claimed. Not called unless checks_first_ says so, which costs other topics
   // nothing.
-  [[gnu::always_inline]] Error look_first() const noexcept {
-    if ((looks_first_ & (kClaimIsOpen | kAsksLimit)) != 0) return {Errc::busy};
+  [[gnu::always_inline]] Error check_first() const noexcept {
+    if ((checks_first_ & (kClaimIsOpen | kAsksLimit)) != 0) return {Errc::busy};
     return disk_state(*durable_) == DiskState::read_only
                ? Error{Errc::read_only, disk_reason(*durable_)}
                : Error{};
@@ -382,12 +382,12 @@ class PartitionWriter {
   static constexpr std::size_t kLeastLoan = 1024;    // bytes
   static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured the same
 
-  SharedTopic* topic_;
+  MappedTopic* topic_;
   PartitionView view_;
   PartitionSlot* slot_;             // The owner's line in view_.slots.
   std::byte* records_;              // First segment of this partition.
   const std::uint32_t* data_wake_;  // In the topic's header, as is the next.
-  const std::uint32_t* death_bell_;
+  const std::uint32_t* robust_wake_;
   ClaimLayout layout_;  // This and the next three: copies of the geometry.
   std::uint64_t key_;
   std::uint64_t segment_granules_;
@@ -417,7 +417,7 @@ class PartitionWriter {
   static constexpr std::uint8_t kClaimIsOpen = 1;  // A Claim of this partition is unfinished.
   static constexpr std::uint8_t kIsDurable = 2;
   static constexpr std::uint8_t kAsksLimit = 4;  // offset_limit runs, within a claim.
-  std::uint8_t looks_first_ = 0;                 // These bits.
+  std::uint8_t checks_first_ = 0;                // These bits.
   bool fences_ = false;
   const DurableHeader* durable_;  // Null unless the topic is durable.
   std::uint64_t claimed_until_ = 0;

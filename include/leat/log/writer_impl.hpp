@@ -12,7 +12,7 @@ LEAT_INLINE const Geometry& PartitionWriter::geometry() const noexcept {
   return topic_->geometry();
 }
 
-LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t partition,
+LEAT_INLINE PartitionWriter::PartitionWriter(MappedTopic& topic, std::uint32_t partition,
                                              std::uint32_t own_slot, std::byte* records,
                                              bool exclusive) noexcept
     : topic_{&topic},
@@ -20,7 +20,7 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       slot_{&view_.slots[own_slot]},
       records_{records + view_.records_offset},
       data_wake_{&topic.header().data_wake},
-      death_bell_{&topic.header().death_bell},
+      robust_wake_{&topic.header().robust_wake},
       layout_{topic.geometry().claim_layout},
       key_{topic.geometry().key},
       segment_granules_{topic.geometry().segment_granules},
@@ -31,7 +31,7 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       partition_{partition},
       own_slot_{own_slot},
       exclusive_{exclusive},
-      looks_first_{topic.durable() != nullptr ? kIsDurable : std::uint8_t{0}},
+      checks_first_{topic.durable() != nullptr ? kIsDurable : std::uint8_t{0}},
       durable_{topic.durable() != nullptr ? &topic.durable()->header() : nullptr} {
   if (exclusive) announce_exclusive();
 }
@@ -99,7 +99,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 
     // Full.
     const std::int64_t now = now_ns();
-    pause_.look(now);
+    pause_.check(now);
     if (shortage.by_readers && !topic_->is_deleted() && evict_if_late(roller, now)) continue;
     const Error refusal = why_not_wait(&shortage, now, started_ns, deadline, stop);
     const auto is_there = [&]() -> Result<bool> {
@@ -143,14 +143,14 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
   if (is_refused && room_fd_ == nullptr) return refusal;
   if (is_refused) room_fd_->drain();
   std::uint32_t& space_wake = topic_->header().space_wake;
-  const std::uint32_t sleeping = SharedTopic::announce_sleep(space_wake);
+  const std::uint32_t sleeping = MappedTopic::announce_sleep(space_wake);
   LEAT_CRASH_POINT("space:sleeping");
   Result<bool> there = is_there();
   if (!there) return there.error();
   if (*there) return {};
   // Both look again soon: a process that holds the room may die silently.
   if (!is_refused) {
-    if (futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain)) &&
+    if (futex_wait(space_wake, sleeping, deadline.at_most_ns(kCheckAgain)) &&
         wait_end_->interruptible)
       return Errc::interrupted;
     return {};
@@ -173,10 +173,10 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
     limit_asked_at_ = moved;
     // A claim is under way, so the callback cannot claim here. It may throw.
     struct Asking {
-      ~Asking() { looks_first = static_cast<std::uint8_t>(looks_first & ~kAsksLimit); }
-      std::uint8_t& looks_first;
-    } const asking{looks_first_};
-    looks_first_ |= kAsksLimit;
+      ~Asking() { checks_first = static_cast<std::uint8_t>(checks_first & ~kAsksLimit); }
+      std::uint8_t& checks_first;
+    } const asking{checks_first_};
+    checks_first_ |= kAsksLimit;
     const std::uint32_t generation = fork_generation();
     below_ = (*limit_)();
     if (generation != fork_generation()) return LimitState::forked;
@@ -208,7 +208,7 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
 
 LEAT_INLINE std::span<std::byte> PartitionWriter::lend(Batch& batch) noexcept {
   if (!exclusive_ || borrower_ != nullptr || (claim_ & ClaimLayout::kClosed) != 0) return {};
-  if ((looks_first_ & kAsksLimit) != 0) return {};  // The room is about to be claimed.
+  if ((checks_first_ & kAsksLimit) != 0) return {};  // The room is about to be claimed.
   constexpr std::size_t kHeaders = sizeof(RecordHeader) + sizeof(BatchHeader);
   const std::uint64_t granule = layout_.granules(claim_);
   const std::uint64_t bytes = (segment_granules_ - granule) * kGranule;
@@ -253,7 +253,7 @@ LEAT_INLINE bool PartitionWriter::evict_if_late(Roller& roller, std::int64_t now
 }
 
 [[gnu::noinline]] LEAT_INLINE Error PartitionWriter::after_commit(std::uint32_t wake) noexcept {
-  SharedTopic::wake(topic_->header().data_wake);
+  MappedTopic::wake(topic_->header().data_wake);
   if ((wake & kDeleted) != 0) return {Errc::deleted};
   return {};
 }

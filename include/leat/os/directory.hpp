@@ -280,12 +280,12 @@ inline Result<void> may_delete_directory_at(int directory, const char* name) {
 
 // An entry of the database of groups, and the texts that it points to.
 struct FileGroup {
-  // `look(entry, buffer, size, found)`: getgrnam_r(3) or getgrgid_r(3). The functions without _r have one buffer for
+  // `find(entry, buffer, size, found)`: getgrnam_r(3) or getgrgid_r(3). The functions without _r have one buffer for
   // all threads.
-  template <class Look>
-  explicit FileGroup(Look&& look) {
+  template <class Find>
+  explicit FileGroup(Find&& find) {
     constexpr std::size_t kMost = std::size_t{1} << 24;  // bytes; a group with many members is long
-    for (text.resize(1024); look(&entry, text.data(), text.size(), &found) == ERANGE;
+    for (text.resize(1024); find(&entry, text.data(), text.size(), &found) == ERANGE;
          text.resize(2 * text.size())) {
       if (text.size() >= kMost) return;
     }

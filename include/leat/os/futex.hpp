@@ -64,12 +64,12 @@ inline constexpr std::size_t kMaxFutexWaits = 128;  // The kernel's own limit (F
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
 // Asks the kernel whether it has futex_waitv, which refuses to wait for no words with EINVAL. Any other error is of a
 // kernel without it (ENOSYS), or of a seccomp filter that does not know the call (ENOSYS, EPERM, or what it likes).
-inline bool look_for_futex_waitv() noexcept {
+inline bool probe_futex_waitv() noexcept {
   return ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
 }
 // Cleared if the call is refused later: a process may install a filter at any time.
 inline std::atomic<bool>& futex_waitv_works() noexcept {
-  static std::atomic<bool> works{look_for_futex_waitv()};
+  static std::atomic<bool> works{probe_futex_waitv()};
   return works;
 }
 #endif
@@ -106,7 +106,7 @@ inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) 
     if (errno == EINTR) return kInterrupted;
     // Returning without a sleep would make the caller spin.
     // relaxed: as in has_futex_waitv().
-    if (!look_for_futex_waitv()) futex_waitv_works().store(false, std::memory_order_relaxed);
+    if (!probe_futex_waitv()) futex_waitv_works().store(false, std::memory_order_relaxed);
   }
 #endif
   return futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000))

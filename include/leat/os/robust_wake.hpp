@@ -1,6 +1,6 @@
 // A word on which the kernel wakes one sleeper when a thread dies.
 //
-//     DeathBellGuard guard{bell};   // if this thread is killed from here on, one sleeper is woken
+//     RobustWakeGuard guard{word};   // if this thread is killed from here on, one sleeper is woken
 //
 // This uses the kernel's support for robust locks (get_robust_list(2); kernel documentation,
 // locking/robust-futex-ABI). Each thread has a list of the locks that it holds; the one that it is
@@ -25,9 +25,10 @@
 namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
-inline constexpr bool kHasDeathBell = false;  // In the model, threads die only at model operations.
+inline constexpr bool kHasRobustWake =
+    false;  // In the model, threads die only at model operations.
 #else
-inline constexpr bool kHasDeathBell = true;
+inline constexpr bool kHasRobustWake = true;
 #endif
 
 // The calling thread's robust list head, as registered with the kernel. If there is none, a dummy
@@ -45,22 +46,22 @@ inline robust_list_head& robust_list_of_thread() noexcept {
   return *head;
 }
 
-class DeathBellGuard {
+class RobustWakeGuard {
  public:
-  [[gnu::always_inline]] explicit DeathBellGuard(const std::uint32_t& bell) noexcept {
-    if constexpr (kHasDeathBell) {
+  [[gnu::always_inline]] explicit RobustWakeGuard(const std::uint32_t& word) noexcept {
+    if constexpr (kHasRobustWake) {
       head_ = &robust_list_of_thread();
       before_ = pending();
       // The kernel adds futex_offset to the entry to find the word.
-      const auto entry = reinterpret_cast<std::intptr_t>(&bell) - head_->futex_offset;
+      const auto entry = reinterpret_cast<std::intptr_t>(&word) - head_->futex_offset;
       pending() = reinterpret_cast<robust_list*>(entry);
     }
   }
-  [[gnu::always_inline]] ~DeathBellGuard() {
-    if constexpr (kHasDeathBell) pending() = before_;
+  [[gnu::always_inline]] ~RobustWakeGuard() {
+    if constexpr (kHasRobustWake) pending() = before_;
   }
-  DeathBellGuard(const DeathBellGuard&) = delete;
-  DeathBellGuard& operator=(const DeathBellGuard&) = delete;
+  RobustWakeGuard(const RobustWakeGuard&) = delete;
+  RobustWakeGuard& operator=(const RobustWakeGuard&) = delete;
 
  private:
   // volatile: the kernel reads it when the thread is killed, at any instruction.

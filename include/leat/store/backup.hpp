@@ -57,7 +57,7 @@ class StoreCopy {
     // Whoever deletes the topic renames its directory first.
     auto path_now = path_if_open();
     if (!path_now || *path_now != *path) return Errc::deleted;
-    if (auto stored = store_facts(*checkpoint); !stored) return stored.error();
+    if (auto stored = store_manifest_and_checkpoint(*checkpoint); !stored) return stored.error();
     if (auto copied = copy_what_recovery_changes(); !copied) return copied.error();
     auto recovered = recover_and_close(disk_, to_, manifest_);
     if (!recovered) return recovered.error();
@@ -128,8 +128,8 @@ class StoreCopy {
         group.saved->offsets[i] = std::min(group.saved->offsets[i], end);
       }
       if (!is_ahead) continue;
-      std::erase_if(group.saved->holds, [&](const SavedHold& hold) {
-        return hold.offset >= group.saved->offsets[hold.partition];
+      std::erase_if(group.saved->in_flight, [&](const SavedInFlight& one) {
+        return one.offset >= group.saved->offsets[one.partition];
       });
       auto written = saved_groups::write_anew(disk_, to_, manifest_, group);
       if (!written) return written;
@@ -154,9 +154,9 @@ class StoreCopy {
       // is a file of the later one.
       auto now = files_of(from_, partition);
       if (!now) return now.error();
-      const bool is_followed = !files->live.empty() && !now->live.empty() &&
-                               now->live.back().generation > files->live.back().generation;
-      if (*copied && !is_followed) return {};
+      const bool is_superseded = !files->live.empty() && !now->live.empty() &&
+                                 now->live.back().generation > files->live.back().generation;
+      if (*copied && !is_superseded) return {};
       for (const SegmentName& name : files->live) {
         (void)disk_.delete_file(to_, name.text().c_str());
         linked_.erase(name.text());
@@ -237,7 +237,7 @@ class StoreCopy {
     auto lock = disk_.open(from_, kDataLock, O_RDONLY, 0);
     const auto first = static_cast<std::int64_t>(name.generation);
     const auto count = static_cast<std::int64_t>(next.generation - name.generation);
-    return lock && !range_is_locked(lock->get(), kKeeperLock + first, count);
+    return lock && !range_is_locked(lock->get(), kArchiverLock + first, count);
   }
 
   // Copies a file up to the end of its last whole frame that counts. `is_linked`: it has a second name,
@@ -304,7 +304,7 @@ class StoreCopy {
     return disk_.sync(file->get());
   }
 
-  Result<void> store_facts(const CheckpointFile& source) {
+  Result<void> store_manifest_and_checkpoint(const CheckpointFile& source) {
     if (auto stored = store_manifest(disk_, to_, manifest_); !stored) return stored;
     if (!source.is_known()) return {};  // Nor is the copy's: recovery reads everything.
     Checkpoint value = source.value();

@@ -1,9 +1,9 @@
 // How old the segment files of a topic are, although the wall clock may be wrong for a while: for retention.
 //
-//     ages.begin(ClockReadings::now());                        // a keeper takes office
+//     ages.begin(ClockReadings::now());                        // a archiver takes epoch
 //     ages.know(checkpoint.misdated);                          // what earlier ones have noted
 //     ages.note_made(partition, base, ClockReadings::now());   // it has begun a file
-//     ages.note_dated(partition, base, dates, last_base, now); // another keeper had
+//     ages.note_dated(partition, base, dates, last_base, now); // another archiver had
 //     ages.age_ms(partition, base, now)
 //
 // A keeper reads the wall clock once. From there on its time is what CLOCK_BOOTTIME adds, so that a clock that is set

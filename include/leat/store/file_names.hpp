@@ -139,13 +139,13 @@ inline std::string saved_group_name(std::uint64_t id) {
   return std::string{kSavedGroupPrefix} + sixteen_digits(id);
 }
 // Of the pair of files that a keeper saves.
-inline std::string saved_group_name(std::uint64_t id, std::uint64_t office) {
-  return saved_group_name(id) + '-' + sixteen_digits(office);
+inline std::string saved_group_name(std::uint64_t id, std::uint64_t epoch) {
+  return saved_group_name(id) + '-' + sixteen_digits(epoch);
 }
 
 struct SavedGroupFile {
   std::uint64_t id = 0;
-  std::uint64_t office = 0;  // 0: the file that is made with the group
+  std::uint64_t epoch = 0;  // 0: the file that is made with the group
 
   static std::optional<SavedGroupFile> parse(std::string_view name) {
     constexpr std::size_t kDigits = 16;
@@ -163,7 +163,7 @@ struct SavedGroupFile {
     if (name.empty()) return file;
     if (name.front() != '-') return std::nullopt;
     name.remove_prefix(1);
-    if (!number(file.office) || file.office == 0 || file.office > kMaxGeneration ||
+    if (!number(file.epoch) || file.epoch == 0 || file.epoch > kMaxGeneration ||
         (name != "-0" && name != "-1"))
       return std::nullopt;
     return file;

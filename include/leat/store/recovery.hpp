@@ -69,9 +69,9 @@ struct Recovered {
 // Bytes that are no whole frame are damage if they lie before something that is known to have been
 // on the medium: before the checkpoint, or before what a later frame calls durable. Otherwise they
 // are the end, unless it is unknown what they are, because the medium does not return them.
-class EndFinder {
+class TailScanner {
  public:
-  EndFinder(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic) noexcept
+  TailScanner(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic) noexcept
       : frames_{frames},
         file_{file},
         checkpoint_{file.value().partitions[frames.partition()]},
@@ -84,7 +84,7 @@ class EndFinder {
     end.has_file = !frames_.files().live.empty();
     if (auto placed = go_to_checkpoint(end); !placed) return placed.error();
     if (!end.is_clean) {
-      if (auto walked = walk(end); !walked) return walked.error();
+      if (auto scanned = scan(end); !scanned) return scanned.error();
     }
     end.frames_end = end.place.offset;
     // Without a checkpoint nobody knows what was given out, but it was less than this.
@@ -130,7 +130,7 @@ class EndFinder {
     return {};
   }
 
-  Result<void> walk(PartitionEnd& end) {
+  Result<void> scan(PartitionEnd& end) {
     struct Bad {
       FramePlace place;
       std::uint64_t count;
@@ -224,9 +224,9 @@ class EndFinder {
 };
 
 // Moves what follows a partition's end into files cut-…
-class Cutter {
+class TailTruncator {
  public:
-  Cutter(Disk& disk, int directory, const Manifest& manifest, StoredFrames& frames) noexcept
+  TailTruncator(Disk& disk, int directory, const Manifest& manifest, StoredFrames& frames) noexcept
       : disk_{disk}, directory_{directory}, manifest_{manifest}, frames_{frames} {}
 
   Result<void> cut(PartitionEnd& end) {
@@ -361,7 +361,7 @@ inline void cut_reserved(Disk& disk, int directory, std::uint64_t salt, const Se
   if (!file) return;
   const auto size = disk.size(file->get());
   if (size && *size > end.at) (void)disk.truncate(file->get(), end.at);
-  LEAT_CRASH_POINT("keeper:room_given_back");
+  LEAT_CRASH_POINT("archiver:room_freed");
 }
 
 // Deletes files that would have been used again. Errors do not matter: the next one tries again.
@@ -381,7 +381,7 @@ inline std::uint64_t last_generation(const std::vector<std::string>& names,
   for (std::string_view text : names) {
     if (text.starts_with(kCutPrefix)) text = text.substr(kCutPrefix.size(), kSegmentNameSize);
     if (const auto name = SegmentName::parse(text)) last = std::max(last, name->generation);
-    if (const auto group = SavedGroupFile::parse(text)) last = std::max(last, group->office);
+    if (const auto group = SavedGroupFile::parse(text)) last = std::max(last, group->epoch);
   }
   return last;
 }
@@ -401,7 +401,7 @@ inline Result<Recovered> find_ends(Disk& disk, int directory, const Manifest& ma
   if (recovered.generation > kMaxGeneration) return Errc::corrupt;
   for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
-    auto end = EndFinder{frames, file, manifest.topic}.find();
+    auto end = TailScanner{frames, file, manifest.topic}.find();
     if (!end) return end.error();
     recovered.partitions.push_back(*end);
   }
@@ -428,7 +428,7 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
       // If the machine went on, what was read may be in the page cache only.
       auto done = sync_files(disk, directory, frames.files(), checkpoint.partitions[i].frames_end,
                              end.frames_end);
-      if (done && !end.is_kept) done = Cutter{disk, directory, manifest, frames}.cut(end);
+      if (done && !end.is_kept) done = TailTruncator{disk, directory, manifest, frames}.cut(end);
       if (!done) return done.error();
     }
     CheckpointPartition& part = checkpoint.partitions[i];

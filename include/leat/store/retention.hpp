@@ -38,21 +38,21 @@ class Retention {
   std::int64_t next_ns() const noexcept {
     constexpr std::int64_t kMinute = 60'000'000'000;
     constexpr std::int64_t kShortest = 10'000'000;
-    if (has_more_) return looked_ns_;
+    if (has_more_) return checked_ns_;
     const std::int64_t ms = topic_.retention_ms;
     if (ms == 0) return kNever;
     const std::int64_t pause = ms < kMinute / 250'000 ? ms * 250'000 : kMinute;  // a quarter
-    return looked_ns_ + std::max(pause, kShortest);
+    return checked_ns_ + std::max(pause, kShortest);
   }
   void put_off() noexcept {
-    looked_ns_ = now_ns();
+    checked_ns_ = now_ns();
     has_more_ = false;
   }
   // Whether a sync in expire() has failed in this term. A failed sync is not tried again.
   bool has_failed_to_sync() const noexcept { return has_failed_to_sync_; }
   // Whether the last look has left files to delete, when that look was, and the partition to go on with.
   bool has_more() const noexcept { return has_more_; }
-  std::int64_t looked_ns() const noexcept { return looked_ns_; }
+  std::int64_t checked_ns() const noexcept { return checked_ns_; }
   std::uint32_t next_partition() const noexcept { return next_partition_; }
   void go_on_with(std::uint32_t partition) noexcept {
     has_more_ = true;
@@ -110,7 +110,7 @@ class Retention {
     }
     Kept& kept = kept_[partition];
     SegmentList& files = kept.files;
-    if (auto looked = note_ages(files, now); !looked) return forget_list_if_gone(looked.error());
+    if (auto checked = note_ages(files, now); !checked) return forget_list_if_gone(checked.error());
     std::size_t count = files.live.size();
     // Before the first file of a follower is made, those that it will replace seem to count.
     while (!writer.has_file() && count != 0 &&
@@ -143,7 +143,7 @@ class Retention {
       auto deleted = disk_.delete_file(directory_, name.c_str());
       if (!deleted && deleted.error() != Errc::not_found) return deleted.error();
     }
-    LEAT_CRASH_POINT("keeper:expired");
+    LEAT_CRASH_POINT("archiver:expired");
     kept.forget_oldest();
     born_last_[partition] = now.boot_ms - youngest;
     return true;
@@ -245,7 +245,7 @@ class Retention {
     if (writer.has_spare()) return false;
     const std::string spare = writer.spare_name();
     if (!disk_.rename(directory_, name.c_str(), spare.c_str())) return false;
-    LEAT_CRASH_POINT("keeper:put_aside");
+    LEAT_CRASH_POINT("archiver:put_aside");
     auto file = disk_.open(directory_, spare.c_str(), O_RDONLY, 0);
     if (file && link_count(file->get()) == 1) {
       writer.take_spare();
@@ -323,7 +323,7 @@ class Retention {
   std::vector<Kept> kept_;   // By partition; empty: to be listed.
   std::size_t used_ = 0;     // How often the list was used,
   std::size_t used_up_ = 0;  // and how often it may be.
-  std::int64_t looked_ns_ = now_ns();
+  std::int64_t checked_ns_ = now_ns();
   bool has_more_ = false;
   bool has_failed_to_sync_ = false;
   std::uint32_t next_partition_ = 0;

@@ -32,7 +32,7 @@ inline GroupGeometry geometry_of(const SavedGroupFacts& saved) noexcept {
   GroupGeometry geometry;
   geometry.flags = saved.flags;
   geometry.seat_count = saved.seat_count;
-  geometry.hold_count = saved.hold_count;
+  geometry.in_flight_limit = saved.in_flight_limit;
   geometry.max_deliveries = saved.max_deliveries;
   geometry.lease_ns = saved.lease_ns;
   return geometry;
@@ -42,7 +42,7 @@ inline SavedGroupFacts facts_of(const GroupGeometry& geometry) noexcept {
   SavedGroupFacts facts{};
   facts.flags = geometry.flags;
   facts.seat_count = geometry.seat_count;
-  facts.hold_count = geometry.hold_count;
+  facts.in_flight_limit = geometry.in_flight_limit;
   facts.max_deliveries = geometry.max_deliveries;
   facts.lease_ns = geometry.lease_ns;
   return facts;
@@ -53,7 +53,7 @@ struct SavedGroup {
   SavedGroupFacts facts{};
   std::string name;
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
-  std::vector<SavedHold> holds;        // records before that are not acknowledged, in order
+  std::vector<SavedInFlight> in_flight;  // records before that are not acknowledged, in order
 
   std::vector<std::byte> format(std::uint64_t sequence, std::uint64_t salt) const {
     const auto list = sections();
@@ -64,7 +64,7 @@ struct SavedGroup {
     return {{{"group", bytes_of(facts)},
              {"name", std::as_bytes(std::span{name})},
              {"offsets", std::as_bytes(std::span{offsets})},
-             {"holds", std::as_bytes(std::span{holds})}}};
+             {"holds", std::as_bytes(std::span{in_flight})}}};
   }
 
   //   corrupt   no group of a topic with so many partitions
@@ -72,16 +72,17 @@ struct SavedGroup {
     SavedGroup group;
     const auto name = file.find("name");
     const auto offsets = file.find("offsets");
-    const auto holds = file.find("holds");
-    if (!file.get("group", group.facts) || !name || !offsets || !holds ||
+    const auto in_flight = file.find("holds");
+    if (!file.get("group", group.facts) || !name || !offsets || !in_flight ||
         offsets->size() != partitions * sizeof(std::uint64_t) ||
-        holds->size() % sizeof(SavedHold) != 0)
+        in_flight->size() % sizeof(SavedInFlight) != 0)
       return Errc::corrupt;
     group.name.assign(reinterpret_cast<const char*>(name->data()), name->size());
     group.offsets.resize(partitions);
     std::memcpy(group.offsets.data(), offsets->data(), offsets->size());
-    group.holds.resize(holds->size() / sizeof(SavedHold));
-    if (!holds->empty()) std::memcpy(group.holds.data(), holds->data(), holds->size());
+    group.in_flight.resize(in_flight->size() / sizeof(SavedInFlight));
+    if (!in_flight->empty())
+      std::memcpy(group.in_flight.data(), in_flight->data(), in_flight->size());
     if (!group.is_valid()) return Errc::corrupt;
     return group;
   }
@@ -92,11 +93,11 @@ struct SavedGroup {
     geometry.number = 1;  // Any.
     geometry.partition_count = static_cast<std::uint32_t>(offsets.size());
     if (!geometry.is_valid() || name.empty() || name.size() > kMaxGroupName ||
-        holds.size() > geometry.all_holds() ||
+        in_flight.size() > geometry.all_entries() ||
         std::ranges::any_of(offsets, [](std::uint64_t one) { return one > kMaxStoredOffset; }))
       return false;
-    const SavedHold* last = nullptr;
-    for (const SavedHold& one : holds) {
+    const SavedInFlight* last = nullptr;
+    for (const SavedInFlight& one : in_flight) {
       if (one.partition >= offsets.size() || one.offset >= offsets[one.partition] ||
           one.delay_ns < 0)
         return false;
@@ -120,7 +121,7 @@ namespace saved_groups {
 
 struct Files {
   bool exists = false;                                   // The file without an office is there.
-  std::map<std::uint64_t, int, std::greater<>> offices;  // Number of files of each.
+  std::map<std::uint64_t, int, std::greater<>> epochs;   // Number of files of each.
   std::vector<std::string> names;
 };
 
@@ -135,8 +136,8 @@ inline Result<void> read_newest(Disk& disk, int directory, const ManifestTopic& 
     return group.saved.has_value();
   };
   bool is_lost_for_good = false;
-  for (const auto& [office, count] : files.offices) {
-    const std::string name = saved_group_name(group.id, office);
+  for (const auto& [epoch, count] : files.epochs) {
+    const std::string name = saved_group_name(group.id, epoch);
     auto pair = SectionsPair::load(disk, directory, name, kind);
     if (!pair && !is_lost(pair.error())) return pair.error();
     for (std::size_t i = 0; i < 2; ++i) {
@@ -174,10 +175,10 @@ inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
     const auto parsed = SavedGroupFile::parse(name);
     if (!parsed) continue;
     Files& files = all[parsed->id];
-    if (parsed->office == 0)
+    if (parsed->epoch == 0)
       files.exists = true;
     else
-      ++files.offices[parsed->office];
+      ++files.epochs[parsed->epoch];
     files.names.push_back(name);
   }
   std::vector<StoredGroup> groups;
@@ -257,7 +258,7 @@ inline Result<void> delete_stored_group(Disk& disk, int directory, std::uint64_t
   }
   for (const std::string& name : *names) {
     const auto parsed = SavedGroupFile::parse(name);
-    if (parsed && parsed->id == id && parsed->office != 0)
+    if (parsed && parsed->id == id && parsed->epoch != 0)
       (void)disk.delete_file(directory, name.c_str());
   }
   return disk.sync_directory(directory);
@@ -269,12 +270,12 @@ namespace saved_groups {
 // the group once more.
 inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manifest,
                                StoredGroup& group) {
-  std::uint64_t office = 1;
+  std::uint64_t epoch = 1;
   for (const std::string& one : group.files)
-    office = std::max(office, SavedGroupFile::parse(one)->office);
+    epoch = std::max(epoch, SavedGroupFile::parse(one)->epoch);
   SavedGroup& saved = *group.saved;
-  saved.facts.office = office;
-  const std::string pair_name = saved_group_name(group.id, office);
+  saved.facts.epoch = epoch;
+  const std::string pair_name = saved_group_name(group.id, epoch);
   const SectionsKind kind{kSavedGroupMagic, manifest.topic.salt};
   auto pair = SectionsPair::load(disk, directory, pair_name, kind);
   if (!pair && !is_lost(pair.error())) return pair.error();
@@ -293,8 +294,8 @@ inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manife
   if (auto cut = disk.truncate(file->get(), bytes.size()); !cut) return cut;
   if (auto synced = disk.sync(file->get()); !synced) return synced;
   for (const std::string& one : group.files) {
-    const std::uint64_t of = SavedGroupFile::parse(one)->office;
-    if (of == 0 || of == office) continue;
+    const std::uint64_t of = SavedGroupFile::parse(one)->epoch;
+    if (of == 0 || of == epoch) continue;
     if (auto deleted = disk.delete_file(directory, one.c_str()); !deleted) return deleted;
   }
   return disk.sync_directory(directory);

@@ -90,7 +90,7 @@ class SegmentReader {
   Result<std::optional<Frame>> read(std::uint64_t at) {
     Frame frame;
     frame.at = at;
-    auto has_header = look(at, frame.header);
+    auto has_header = read_header(at, frame.header);
     if (!has_header) return has_header.error();
     if (!*has_header) return std::optional<Frame>{};
     auto bytes = get(at, padded_frame(frame.header.bytes));
@@ -164,7 +164,7 @@ class SegmentReader {
            header.previous_end <= header.base_offset;
   }
 
-  Result<bool> look(std::uint64_t at, FrameHeader& header) {
+  Result<bool> read_header(std::uint64_t at, FrameHeader& header) {
     if (at % kFrameAlignment != 0) return false;
     auto bytes = get(at, sizeof(FrameHeader));
     if (!bytes) return bytes.error();

@@ -176,7 +176,7 @@ class StoreCheck {
   Result<void> check_partition(std::uint32_t partition, const SegmentList& files,
                                const PartitionEnd& end, const CheckpointPartition& checkpoint) {
     for (const SegmentName& name : files.abandoned)
-      note(name.text(), "a keeper that was followed by another wrote it; nothing in it counts");
+      note(name.text(), "a archiver that was followed by another wrote it; nothing in it counts");
     report_.files += files.live.size();
     report_.was_closed = report_.was_closed && end.is_clean;
     if (!end.is_clean && end.has_file)
@@ -186,15 +186,15 @@ class StoreCheck {
     StoredFrames frames{disk_, directory_, manifest_.topic.salt, partition, files};
     frames.expect_end(end.frames_end, end.next_offset);
     frames.expect_lost(checkpoint.frames_end, checkpoint.durable_offset);
-    std::size_t looked_at = ~std::size_t{0};  // The last file whose header was checked.
+    std::size_t checked_file = ~std::size_t{0};  // The last file whose header was checked.
     // What follows the end is cut off by recovery.
     while (end.is_clean || frames.place().offset < end.frames_end) {
       auto step = frames.next();
       if (!step) return step.error();
       const std::size_t file = step->place.file;
-      if (file < files.live.size() && file != looked_at) {
+      if (file < files.live.size() && file != checked_file) {
         if (auto checked = check_file(partition, files.live[file]); !checked) return checked;
-        looked_at = file;
+        checked_file = file;
       }
       const std::string name = file < files.live.size() ? files.live[file].text() : "segment";
       if (step->kind == FrameStep::frame) {

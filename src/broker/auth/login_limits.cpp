@@ -30,7 +30,7 @@ LoginLimits::Time LoginLimits::next_at(const Origin& origin) const {
   return found->second->full_at - (settings_.attempts - 1) * settings_.one_more_after;
 }
 
-void LoginLimits::give_back(const Origin& origin) {
+void LoginLimits::return_attempt(const Origin& origin) {
   const std::lock_guard lock{mutex_};
   const auto found = by_origin_.find(origin);
   if (found != by_origin_.end()) found->second->full_at -= settings_.one_more_after;

@@ -2,7 +2,7 @@
 //
 //     if (!limits.take(origin, now)) return "too many attempts";       // without a hash
 //     worker.check(password, verifier, [=](Outcome<bool> is_right) {
-//       if (*is_right) limits.give_back(origin);                       // only wrong ones count
+//       if (*is_right) limits.return_attempt(origin);                       // only wrong ones count
 //     });
 //
 // Each origin has five attempts, and gets one back each 200 ms. An unknown topic or user is an attempt like a wrong
@@ -38,7 +38,7 @@ class LoginLimits {
   // When an origin has an attempt: in the past if it has one now.
   Time next_at(const Origin& origin) const;
   // Returns an attempt that was right, or was never made.
-  void give_back(const Origin& origin);
+  void return_attempt(const Origin& origin);
 
   std::size_t size() const;
 

@@ -157,7 +157,7 @@ bool Logins::begin_check() {
     if (is_there && !answer_at_once(one)) {
       begin(std::move(one));
     } else {
-      limits_.give_back(origin);
+      limits_.return_attempt(origin);
       if (!is_there) refuse(std::move(one.asked));
     }
     return true;
@@ -184,7 +184,7 @@ void Logins::begin(Waiting one) {
         boost::asio::post(loop_, [this, is_right = std::move(is_right)] { finish(is_right); });
       });
   if (!asked) {
-    limits_.give_back(one.question.asker.origin);
+    limits_.return_attempt(one.question.asker.origin);
     return answer(one.asked, Verdict::busy);
   }
   is_hashing_ = true;
@@ -199,7 +199,7 @@ void Logins::finish(const Outcome<bool>& is_right) {
   const bool has_answer = is_right.has_value();
   const bool right = has_answer && *is_right && one.question.verifier;
   if (right) known_.add(one.question.user, one.digest);
-  if (right || !has_answer) limits_.give_back(one.question.asker.origin);
+  if (right || !has_answer) limits_.return_attempt(one.question.asker.origin);
   if (has_answer) {
     auto same = take_same(one.digest);
     std::move(same.begin(), same.end(), std::back_inserter(one.asked));

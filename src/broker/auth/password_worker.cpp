@@ -46,12 +46,12 @@ Outcome<void> PasswordWorker::add(Job job) {
 
 Outcome<bool> PasswordWorker::check(const std::shared_ptr<Secret>& password,
                                     const Verifier& verifier) {
-  if (idle_.is_free() && memory_->reserve(hash_bytes(verifier.argon2))) {
+  if (worker_.is_free() && memory_->reserve(hash_bytes(verifier.argon2))) {
     const auto answer = std::make_shared<Outcome<bool>>(false);
     const auto work = [answer, password, verifier, memory = memory_] {
       *answer = check_password(password->text(), verifier, memory->bytes());
     };
-    if (idle_.run(work, patience_)) return *answer;
+    if (worker_.run(work, patience_)) return *answer;
   }
   return check_password(password->text(), verifier);
 }
@@ -74,7 +74,7 @@ void PasswordWorker::run() {
     const auto has_news = [this] { return is_stopped_ || !jobs_.empty(); };
     while (!memory_->bytes().empty() && !changed_.wait_for(lock, kKeepMemory, has_news)) {
       lock.unlock();
-      if (idle_.is_free()) memory_->release();
+      if (worker_.is_free()) memory_->release();
       lock.lock();
     }
     changed_.wait(lock, has_news);

@@ -70,7 +70,7 @@ class PasswordWorker {
   bool is_stopped_ = false;  // Under mutex_.
   // The idle thread's while that is not free, else the worker's.
   std::shared_ptr<HashMemory> memory_ = std::make_shared<HashMemory>();
-  IdleThread idle_;
+  LowPriorityWorker worker_;
   std::thread thread_;  // Last: it uses the others.
 };
 

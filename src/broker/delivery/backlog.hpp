@@ -3,7 +3,7 @@
 //     const auto chunk = std::make_shared<Chunk>();
 //     encode(chunk->bytes);
 //     backlog.count(*chunk);                        // until nobody has it any more
-//     for (Listener* const listener : listeners) listener->take(chunk);
+//     for (SubscriberSink* const sink : sinks) sink->take(chunk);
 //     backlog.trim();                               // may call give_up() of those for whom something waits
 //
 // Chunks are shared: what one subscriber waits for costs nothing more if another one waits for it too. Subscribers that

@@ -1,8 +1,8 @@
 // Gives every record of a topic to all its listeners, encoded once for all of them.
 //
-//     auto feed = Feed::open(loop, topic, backlog, [](std::string& out, const Record& record) { … }, on_failure);
-//     (*feed)->add(listener);              // gets what is published from now on
-//     (*feed)->remove(listener);
+//     auto broadcaster = Broadcaster::open(loop, topic, backlog, [](std::string& out, const Record& record) { … }, on_failure);
+//     (*broadcaster)->add(sink);              // gets what is published from now on
+//     (*broadcaster)->remove(sink);
 //
 // Belongs to the thread of its event loop.
 #pragma once
@@ -25,44 +25,45 @@
 namespace leat::broker {
 
 // A connection that gets all of a topic's records. One that does not keep up drops chunks, or holds up all.
-class Listener {
+class SubscriberSink {
  public:
-  virtual ~Listener() = default;
+  virtual ~SubscriberSink() = default;
   virtual void take(const std::shared_ptr<const Chunk>& chunk) = 0;
   // So many records were overwritten before anybody could read them.
   virtual void lose(std::uint64_t records) = 0;
-  // Nothing more is read from the topic before it calls look_later(), so that publishers have to wait.
+  // Nothing more is read from the topic before it calls poll_later(), so that publishers have to wait.
   virtual bool holds_up() const = 0;
 };
 
-class Feed {
+class Broadcaster {
  public:
   using Encode = std::function<void(std::string& out, const Record& record)>;
 
-  static Outcome<std::unique_ptr<Feed>> open(boost::asio::io_context& loop, const Topic& topic,
-                                             Backlog& backlog, Encode encode,
-                                             std::function<void(Error)> on_failure);
+  static Outcome<std::unique_ptr<Broadcaster>> open(boost::asio::io_context& loop,
+                                                    const Topic& topic, Backlog& backlog,
+                                                    Encode encode,
+                                                    std::function<void(Error)> on_failure);
 
   // There are new records; sooner than the library's descriptor would say so.
-  void look() { pass_on(); }
+  void poll() { pass_on(); }
   // The same; all of them are the broker's own, and this is their end.
-  void look_until(std::uint64_t end) {
-    own_end_.tell(end);
+  void poll_until(std::uint64_t end) {
+    published_offset_.advance(end);
     pass_on();
   }
-  void look_later() {
+  void poll_later() {
     if (!timer_.is_running()) timer_.start(std::chrono::milliseconds{0}, [this] { pass_on(); });
   }
-  void add(Listener& listener);
-  void remove(Listener& listener);
+  void add(SubscriberSink& sink);
+  void remove(SubscriberSink& sink);
 
  private:
-  Feed(boost::asio::io_context& loop, const Topic& topic, Backlog& backlog, Subscriber subscriber,
-       Encode encode, std::function<void(Error)> on_failure)
+  Broadcaster(boost::asio::io_context& loop, const Topic& topic, Backlog& backlog,
+              Subscriber subscriber, Encode encode, std::function<void(Error)> on_failure)
       : topic_{topic},
         backlog_{backlog},
         timer_{loop},
-        own_end_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
+        published_offset_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
         subscriber_{std::move(subscriber)},
         encode_{std::move(encode)},
         on_failure_{std::move(on_failure)} {}
@@ -76,13 +77,13 @@ class Feed {
   const Topic& topic_;
   Backlog& backlog_;
   Timer timer_;
-  OwnEnd own_end_;
+  PublishedOffset published_offset_;
   Subscriber subscriber_;
   Encode encode_;
   std::function<void(Error)> on_failure_;
-  std::optional<Watch> watch_;
-  std::vector<Listener*> listeners_;
-  std::deque<std::pair<std::uint64_t, Listener*>> coming_;  // Begin at this offset.
+  std::optional<FdWatcher> watcher_;
+  std::vector<SubscriberSink*> sinks_;
+  std::deque<std::pair<std::uint64_t, SubscriberSink*>> coming_;  // Begin at this offset.
   std::uint64_t reached_ = 0;                               // The offset behind the last record.
   bool has_failed_ = false;
 };

@@ -1,10 +1,10 @@
 // Shares the records of a topic among the pullers of a broker: each record goes to one of them.
 //
-//     auto dealer = Dealer::open(loop, topic, group, unsent, on_failure, on_progress);
-//     (*dealer)->add(puller);              // from now on it gets its share
-//     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged,
-//     (*dealer)->on_done(puller, 3);       // or only when its client says so, here of the oldest three
-//     (*dealer)->remove(puller);           // what it did not send goes to others
+//     auto dispatcher = GroupDispatcher::open(loop, topic, group, unsent, on_failure, on_progress);
+//     (*dispatcher)->add(consumer);              // from now on it gets its share
+//     (*dispatcher)->on_sent(consumer);          // the kernel has all it was given: acknowledged,
+//     (*dispatcher)->on_done(consumer, 3);       // or only when its client says so, here of the oldest three
+//     (*dispatcher)->remove(consumer);           // what it did not send goes to others
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
 // turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
@@ -36,7 +36,7 @@ inline GroupOptions lightq_group(const From& from) {
 }
 
 // A connection that gets some of a topic's records.
-class Puller : public LargeMessages::Holder {
+class GroupConsumer : public LargeMessages::Holder {
  public:
   // Adds a record to what send() sends.
   virtual void append(const Record& record) = 0;
@@ -53,13 +53,13 @@ class Puller : public LargeMessages::Holder {
   // Whether its client says what it is done with. Else that is what the kernel took.
   virtual bool acknowledges() const = 0;
   // How many records it was given that are not acknowledged.
-  std::size_t held() const noexcept { return held_.size(); }
+  std::size_t in_flight() const noexcept { return in_flight_.size(); }
 
   std::uint64_t moved_bytes() const final { return sent(); }
   bool waits_for_client() final { return !is_idle(); }
 
  private:
-  friend class Dealer;
+  friend class GroupDispatcher;
   // How many of what it holds the kernel has taken whole.
   std::size_t sent_count() const;
   // The first `count` of what it holds are settled.
@@ -68,54 +68,57 @@ class Puller : public LargeMessages::Holder {
     std::uint64_t begin;
     std::uint64_t end;
   };
-  std::vector<Delivery> held_;
+  std::vector<Delivery> in_flight_;
   std::vector<Place> places_;  // Of the bytes of each.
 };
 
-class Dealer : private LargeMessages::Waiter {
+class GroupDispatcher : private LargeMessages::Waiter {
  public:
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // pullers.
-  static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Topic& topic,
-                                               const Group& group, LargeMessages& unsent,
-                                               std::function<void(Error)> on_failure,
-                                               std::function<void()> on_progress);
-  ~Dealer() override { unsent_.leave(*this); }
+  static Outcome<std::unique_ptr<GroupDispatcher>> open(boost::asio::io_context& loop,
+                                                        const Topic& topic, const Group& group,
+                                                        LargeMessages& unsent,
+                                                        std::function<void(Error)> on_failure,
+                                                        std::function<void()> on_progress);
+  ~GroupDispatcher() override { unsent_.leave(*this); }
 
   // There are new records; sooner than the library's descriptor would say so.
-  void look() {
+  void poll() {
     if (!is_dealing_) deal();
   }
   // The same; all of them are the broker's own, and this is their end.
-  void look_until(std::uint64_t end) {
-    own_end_.tell(end);
-    look();
+  void poll_until(std::uint64_t end) {
+    published_offset_.advance(end);
+    poll();
   }
   // Whether another puller can be added. Each may hold a record at least, and half of what is allowed is for all.
-  bool has_room() const noexcept { return pullers_.size() < std::max<std::size_t>(1, limit_ / 2); }
-  void add(Puller& puller);
-  void on_sent(Puller& puller);
+  bool has_room() const noexcept {
+    return consumers_.size() < std::max<std::size_t>(1, limit_ / 2);
+  }
+  void add(GroupConsumer& consumer);
+  void on_sent(GroupConsumer& consumer);
   // False if the kernel did not take so many; then nothing is done.
-  bool on_done(Puller& puller, std::uint64_t count);
-  void remove(Puller& puller);
+  bool on_done(GroupConsumer& consumer, std::uint64_t count);
+  void remove(GroupConsumer& consumer);
 
-  bool has_pullers() const noexcept { return !pullers_.empty(); }
+  bool has_consumers() const noexcept { return !consumers_.empty(); }
   // The offset behind the last record that was received for pullers; 0 before the first.
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
-  Dealer(boost::asio::io_context& loop, const Topic& topic, Member member, std::size_t limit,
-         LargeMessages& unsent, std::function<void(Error)> on_failure,
-         std::function<void()> on_progress)
+  GroupDispatcher(boost::asio::io_context& loop, const Topic& topic, Member member,
+                  std::size_t limit, LargeMessages& unsent, std::function<void(Error)> on_failure,
+                  std::function<void()> on_progress)
       : stalled_{loop},
-        own_end_{loop, [&topic] { return topic.end_offset(0); }, [this] { look(); }},
+        published_offset_{loop, [&topic] { return topic.end_offset(0); }, [this] { poll(); }},
         member_{std::move(member)},
         limit_{limit},
         unsent_{unsent},
         on_failure_{std::move(on_failure)},
         on_progress_{std::move(on_progress)} {}
   // There may be memory for the next record.
-  void on_room() override { look(); }
+  void on_room() override { poll(); }
   void deal();
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
@@ -124,31 +127,31 @@ class Dealer : private LargeMessages::Waiter {
   std::size_t most_records() const;
   bool has_ready_puller() const;
   // How many it may be given now. One that acknowledges may do so in lots.
-  std::size_t room_of(const Puller& puller) const;
+  std::size_t room_of(const GroupConsumer& consumer) const;
   // Starts to look for records that go nowhere.
   void watch_for_stalls();
   void take_back_from_stalled();
-  void give_back_received();
+  void requeue_received();
   // The first `count` of what it holds.
-  void acknowledge(Puller& puller, std::size_t count);
+  void acknowledge(GroupConsumer& consumer, std::size_t count);
   // All that it holds from the one at `first` on, for others to get.
-  void give_back(Puller& puller, std::size_t first);
+  void requeue(GroupConsumer& consumer, std::size_t first);
   void fail(Error error);
 
   PatientTimer stalled_;
-  OwnEnd own_end_;
+  PublishedOffset published_offset_;
   Member member_;
   bool has_lease_ = false;
   std::size_t limit_;  // How many records the group allows it to have in flight.
   LargeMessages& unsent_;
   std::function<void(Error)> on_failure_;
   std::function<void()> on_progress_;
-  std::optional<Watch> watch_;
-  std::vector<Puller*> pullers_;
+  std::optional<FdWatcher> watcher_;
+  std::vector<GroupConsumer*> consumers_;
   std::size_t next_ = 0;  // Whose turn it is.
   std::vector<Delivery> received_;
   std::size_t dealt_ = 0;       // of received_
-  std::vector<Puller*> ready_;  // Kept for its memory.
+  std::vector<GroupConsumer*> ready_;  // Kept for its memory.
   std::size_t in_hands_ = 0;    // How many records pullers hold.
   std::uint64_t dealt_total_ = 0;
   std::uint64_t reached_ = 0;

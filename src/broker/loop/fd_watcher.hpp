@@ -1,7 +1,7 @@
 // Calls a function when a descriptor of the library becomes readable: a wait_fd() or room_fd(), which
 // somebody else owns.
 //
-//     Watch watch{loop, *member.wait_fd(), [this] { deal(); }};
+//     FdWatcher watcher{loop, *member.wait_fd(), [this] { deal(); }};
 //     watch.arm();                       // one call for each arm()
 //
 // Belongs to the thread of its event loop. The descriptor must outlive it.
@@ -14,13 +14,13 @@
 
 namespace leat::broker {
 
-class Watch {
+class FdWatcher {
  public:
-  Watch(boost::asio::io_context& loop, int fd, std::function<void()> on_readable)
+  FdWatcher(boost::asio::io_context& loop, int fd, std::function<void()> on_readable)
       : state_{std::make_shared<State>(loop, fd, std::move(on_readable))} {}
-  Watch(Watch&&) noexcept = default;
-  Watch& operator=(Watch&&) = delete;
-  ~Watch() {
+  FdWatcher(FdWatcher&&) noexcept = default;
+  FdWatcher& operator=(FdWatcher&&) = delete;
+  ~FdWatcher() {
     if (state_ == nullptr) return;
     state_->on_readable = nullptr;
     state_->descriptor.release();  // Ends the wait.

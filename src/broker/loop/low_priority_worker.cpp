@@ -8,12 +8,12 @@
 
 namespace leat::broker {
 
-IdleThread::IdleThread() {
+LowPriorityWorker::LowPriorityWorker() {
   const leat::detail::SignalsBlocked blocked;
   thread_ = std::thread{[shared = shared_] { serve(shared); }};
 }
 
-IdleThread::~IdleThread() {
+LowPriorityWorker::~LowPriorityWorker() {
   const bool ends_at_once = is_free();
   shared_->is_over = true;
   shared_->asked.release();
@@ -24,12 +24,12 @@ IdleThread::~IdleThread() {
   }
 }
 
-bool IdleThread::is_free() {
+bool LowPriorityWorker::is_free() {
   if (!is_free_ && shared_->ended.try_acquire()) take_back();
   return is_free_;
 }
 
-bool IdleThread::run(std::function<void()> work, std::chrono::milliseconds patience) {
+bool LowPriorityWorker::run(std::function<void()> work, std::chrono::milliseconds patience) {
   if (!is_free()) return false;
   shared_->work = std::move(work);
   is_free_ = false;
@@ -38,12 +38,12 @@ bool IdleThread::run(std::function<void()> work, std::chrono::milliseconds patie
   return is_free_;
 }
 
-void IdleThread::take_back() {
+void LowPriorityWorker::take_back() {
   shared_->work = nullptr;
   is_free_ = true;
 }
 
-void IdleThread::serve(const std::shared_ptr<Shared>& shared) {
+void LowPriorityWorker::serve(const std::shared_ptr<Shared>& shared) {
   const sched_param none{};
   // Where it is refused, the thread is one like others.
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);

@@ -1,8 +1,8 @@
 // A thread that runs only while no other thread wants its CPU (SCHED_IDLE).
 //
-//     IdleThread idle;
+//     LowPriorityWorker worker;
 //     auto answer = std::make_shared<int>();
-//     if (idle.run([answer] { *answer = long_work(); }, 100ms)) use(*answer);
+//     if (worker.run([answer] { *answer = long_work(); }, 100ms)) use(*answer);
 //     else …                                        // The machine is busy: it goes on, and the answer is lost.
 //
 // On a busy machine its turn may not come for seconds, not even to release a lock: what it runs must not take any
@@ -18,13 +18,13 @@
 
 namespace leat::broker {
 
-class IdleThread {
+class LowPriorityWorker {
  public:
-  IdleThread();
-  IdleThread(const IdleThread&) = delete;
-  IdleThread& operator=(const IdleThread&) = delete;
+  LowPriorityWorker();
+  LowPriorityWorker(const LowPriorityWorker&) = delete;
+  LowPriorityWorker& operator=(const LowPriorityWorker&) = delete;
   // Does not wait: what runs goes on, and the thread ends after it. What has not begun is dropped.
-  ~IdleThread();
+  ~LowPriorityWorker();
 
   // Whether what run() began has ended.
   bool is_free();

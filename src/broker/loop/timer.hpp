@@ -1,7 +1,7 @@
 // Call a function once, some time from now.
 //
 //     Timer timer{loop};
-//     timer.start(10ms, [this] { look(); });      // instead of what it was started for before
+//     timer.start(10ms, [this] { check(); });      // instead of what it was started for before
 //     timer.stop();
 //
 //     PatientTimer silence{loop};                 // judges somebody else
@@ -89,13 +89,13 @@ class PatientTimer {
   // In steps, so that it notices also a standstill in the middle.
   void wait(std::int64_t now) {
     const std::int64_t end =
-        std::max(began_ns_ + time_ns_, now + pause_.look_again_in_ns(time_ns_));
+        std::max(began_ns_ + time_ns_, now + pause_.check_again_in_ns(time_ns_));
     const std::int64_t step = std::max(detail::OwnPause::kLong, time_ns_ / 4);
     const std::int64_t time = std::clamp<std::int64_t>(end - now, 0, step);
     pause_.sleep_for(std::max<std::int64_t>(time, 1));
     timer_.start(std::chrono::nanoseconds{time}, [this] {
       const std::int64_t woke = detail::now_ns();
-      pause_.look(woke);
+      pause_.check(woke);
       if (!pause_.is_late(woke, began_ns_, time_ns_)) return wait(woke);
       std::exchange(call_, nullptr)();  // Perhaps the end of this timer.
     });

@@ -76,18 +76,18 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   raw->begin();
 }
 
-void Connections::look_for_abandoned() {
+void Connections::check_abandoned() {
   constexpr std::chrono::milliseconds kAgain{100};
   const auto now = std::chrono::steady_clock::now();
-  if (now < looks_again_) return;
+  if (now < next_check_) return;
   abandoned_.clear();
   for (const auto& [raw, stream] : streams_)
     if (raw->is_abandoned()) abandoned_.emplace(Origin{raw->peer()}, stream);
-  looks_again_ = std::chrono::steady_clock::now() + kAgain;
+  next_check_ = std::chrono::steady_clock::now() + kAgain;
 }
 
 bool Connections::close_abandoned(const Origin* of_origin) {
-  look_for_abandoned();
+  check_abandoned();
   while (!abandoned_.empty()) {
     const auto next = of_origin == nullptr ? abandoned_.begin() : abandoned_.find(*of_origin);
     if (next == abandoned_.end()) return false;

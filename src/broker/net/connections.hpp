@@ -42,7 +42,7 @@ class Connections {
   // Makes room by closing one whose client has gone while its topic was full, if there is one.
   bool close_abandoned(const Origin* of_origin);
   // At most ten times a second: it asks the kernel about each connection.
-  void look_for_abandoned();
+  void check_abandoned();
   void remove(Stream* stream);
   // Whether so many descriptors are in use that only the broker itself should take more.
   static bool is_last(const Stream& stream, Kind kind);
@@ -54,7 +54,7 @@ class Connections {
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Origin, std::size_t> by_origin_;
   std::multimap<Origin, std::weak_ptr<Stream>> abandoned_;  // When they were looked for.
-  std::chrono::steady_clock::time_point looks_again_;
+  std::chrono::steady_clock::time_point next_check_;
   std::size_t most_ = 0;  // That were open at once, since memory was given back.
   std::function<void()> on_many_closed_;
 };

@@ -8,7 +8,7 @@
 namespace leat::broker {
 namespace {
 
-constexpr int kLooks = 4;                    // until patience is at its end
+constexpr int kChecks = 4;                   // until patience is at its end
 constexpr std::uint64_t kMoves = 64 * 1024;  // bytes in that time
 constexpr std::uint64_t kMovesOfHeld = 16;   // or this part of what is held
 
@@ -49,12 +49,12 @@ void LargeMessages::line_up(Waiter& waiter, std::size_t bytes) {
   waiter.number_ = ++last_number_;
   line->second.emplace(waiter.number_, Waiting{&waiter, bytes});
   waiting_bytes_ += bytes;
-  if (std::exchange(is_looking_, true)) return;
+  if (std::exchange(is_checking_, true)) return;
   for (auto& [number, held] : holding_) {
     held.moved = held.holder->moved_bytes();
-    held.still_looks = 0;
+    held.still_checks = 0;
   }
-  look_for_stopped();
+  check_regularly();
 }
 
 void LargeMessages::leave(Waiter& waiter) {
@@ -109,24 +109,24 @@ void LargeMessages::wake() {
 
 // --- Clients that stopped ------------------------------------------------------------------------
 
-void LargeMessages::look_for_stopped() {
-  look_.start(patience_ / kLooks, [this] {
-    is_looking_ = next_line() != nullptr;
-    if (!is_looking_) return;
-    for (auto& [number, held] : holding_) look_at(held);
+void LargeMessages::check_regularly() {
+  check_timer_.start(patience_ / kChecks, [this] {
+    is_checking_ = next_line() != nullptr;
+    if (!is_checking_) return;
+    for (auto& [number, held] : holding_) check(held);
     cut_off_stopped();
-    look_for_stopped();
+    check_regularly();
   });
 }
 
-void LargeMessages::look_at(Held& held) {
+void LargeMessages::check(Held& held) {
   const std::uint64_t moved = held.holder->moved_bytes();
   const std::uint64_t wanted = std::max(kMoves, held.bytes / kMovesOfHeld);
   if (moved - held.moved >= wanted || !held.holder->waits_for_client()) {
     held.moved = moved;
-    held.still_looks = 0;
+    held.still_checks = 0;
   } else {
-    ++held.still_looks;
+    ++held.still_checks;
   }
 }
 
@@ -136,7 +136,7 @@ void LargeMessages::cut_off_stopped() {
     if (held.is_closing) wanted -= held.bytes;
   for (auto& [number, held] : holding_) {
     if (wanted <= most_) return;
-    if (held.still_looks < kLooks || held.is_closing) continue;
+    if (held.still_checks < kChecks || held.is_closing) continue;
     held.is_closing = true;
     wanted -= held.bytes;
     held.holder->cut_off();

@@ -62,7 +62,7 @@ class LargeMessages {
 
   explicit LargeMessages(boost::asio::io_context& loop, std::size_t most = kMost,
                          std::chrono::milliseconds patience = std::chrono::seconds{2})
-      : most_{most}, patience_{patience}, wake_{loop}, look_{loop} {}
+      : most_{most}, patience_{patience}, wake_{loop}, check_timer_{loop} {}
 
   // `holder` holds nothing yet. False: `waiter` is in line. If nobody holds anything, the first may take more than the bound.
   bool take(Waiter& waiter, Holder& holder, std::size_t bytes);
@@ -76,7 +76,7 @@ class LargeMessages {
     Holder* holder;
     std::size_t bytes;
     std::uint64_t moved;   // When it had last moved enough.
-    int still_looks = -1;  // Since then, while others waited. The first look comes early.
+    int still_checks = -1;  // Since then, while others waited. The first look comes early.
     bool is_closing = false;
   };
   struct Waiting {
@@ -96,8 +96,8 @@ class LargeMessages {
   bool has_room_for_next();
   void wake_soon();
   void wake();
-  void look_for_stopped();
-  void look_at(Held& held);
+  void check_regularly();
+  void check(Held& held);
   void cut_off_stopped();
 
   const std::size_t most_;
@@ -110,9 +110,9 @@ class LargeMessages {
   // Origins of all lines, the next one first. A line without waiters stays until its turn comes.
   std::deque<std::optional<Origin>> turns_;
   const Waiter* turn_ = nullptr;  // During on_room(), until it takes: it need not line up again.
-  bool is_looking_ = false;
+  bool is_checking_ = false;
   Timer wake_;
-  PatientTimer look_;
+  PatientTimer check_timer_;
 };
 
 }  // namespace leat::broker

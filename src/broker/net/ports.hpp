@@ -23,7 +23,7 @@ class Ports {
 
   // Marks a number as used. It may lie outside of the range: an earlier configuration had another one.
   void take(std::uint16_t port) { used_.insert(port); }
-  void give_back(std::uint16_t port) { used_.erase(port); }
+  void free(std::uint16_t port) { used_.erase(port); }
 
   // The next number that is free and that `is_usable`; marks it as used. None if all are used.
   std::optional<std::uint16_t> next(const std::function<bool(std::uint16_t)>& is_usable);

@@ -202,13 +202,13 @@ void Stream::resume() {
 
 bool Stream::has_hung_up() {
   if (!is_paused_) return false;
-  pollfd look{socket_.native_handle(), POLLRDHUP, 0};
-  return ::poll(&look, 1, 0) == 1;
+  pollfd polled{socket_.native_handle(), POLLRDHUP, 0};
+  return ::poll(&polled, 1, 0) == 1;
 }
 
 bool Stream::has_unread() {
-  pollfd look{socket_.native_handle(), POLLIN | POLLRDHUP, 0};
-  return ::poll(&look, 1, 0) == 1;
+  pollfd polled{socket_.native_handle(), POLLIN | POLLRDHUP, 0};
+  return ::poll(&polled, 1, 0) == 1;
 }
 
 std::size_t Stream::unread_bytes() {

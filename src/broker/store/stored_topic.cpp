@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kTypes{"queue", "file", "direct", "queue_file"};
 constexpr std::array<std::string_view, 4> kAuths{"", "password", "joined", "open"};
 constexpr std::array<std::string_view, 4> kSlow{"", "overtaken", "disconnect", "wait"};
-constexpr std::array<std::string_view, 3> kPullers{"awaited", "known", "absent"};
+constexpr std::array<std::string_view, 3> kConsumers{"awaited", "known", "absent"};
 
 template <class Value, std::size_t N>
 std::optional<Value> value_of(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -30,8 +30,8 @@ std::string_view name_of(DataAuth auth) noexcept { return kAuths[static_cast<std
 std::string_view name_of(SlowSubscriber slow) noexcept {
   return kSlow[static_cast<std::size_t>(slow)];
 }
-std::string_view name_of(Pullers pullers) noexcept {
-  return kPullers[static_cast<std::size_t>(pullers)];
+std::string_view name_of(Consumers consumers) noexcept {
+  return kConsumers[static_cast<std::size_t>(consumers)];
 }
 std::optional<TopicType> topic_type(std::string_view name) noexcept {
   return value_of<TopicType>(kTypes, name);
@@ -42,8 +42,8 @@ std::optional<DataAuth> data_auth(std::string_view name) noexcept {
 std::optional<SlowSubscriber> slow_subscriber(std::string_view name) noexcept {
   return value_of<SlowSubscriber>(kSlow, name);
 }
-std::optional<Pullers> pullers(std::string_view name) noexcept {
-  return value_of<Pullers>(kPullers, name);
+std::optional<Consumers> consumers(std::string_view name) noexcept {
+  return value_of<Consumers>(kConsumers, name);
 }
 
 std::optional<Credential> credential_of(const StoredTopic& topic, std::string_view user) {

@@ -38,7 +38,7 @@ enum class Access : std::uint8_t { read = 1, write = 2 };
 
 // Whether messages wait for pullers: for the first one, who has not come yet; for those who came; or not, because only
 // subscribers came.
-enum class Pullers { awaited, known, absent };
+enum class Consumers { awaited, known, absent };
 
 // 0: none yet. They stay until the topic is deleted.
 struct TopicPorts {
@@ -59,7 +59,7 @@ struct NewTopic {
   DataAuth data_auth = DataAuth::unset;
   SlowSubscriber slow_subscriber = SlowSubscriber::unset;
   std::int64_t created_at_s = 0;  // Since 1970.
-  Pullers pullers = Pullers::awaited;
+  Consumers consumers = Consumers::awaited;
 };
 
 // What somebody other than the topic's user may do, with a password of their own.
@@ -98,8 +98,8 @@ std::string_view name_of(DataAuth auth) noexcept;
 std::optional<DataAuth> data_auth(std::string_view name) noexcept;
 std::string_view name_of(SlowSubscriber slow) noexcept;
 std::optional<SlowSubscriber> slow_subscriber(std::string_view name) noexcept;
-std::string_view name_of(Pullers pullers) noexcept;
-std::optional<Pullers> pullers(std::string_view name) noexcept;
+std::string_view name_of(Consumers consumers) noexcept;
+std::optional<Consumers> consumers(std::string_view name) noexcept;
 
 // What is wrong with a name, if anything: `invalid_argument`, with a sentence.
 std::optional<Problem> problem_of_topic_name(std::string_view name);

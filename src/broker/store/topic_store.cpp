@@ -81,19 +81,19 @@ std::uint16_t port_in(const Database& database, std::int64_t number) {
 StoredTopic topic_in(const Database& database, const Statement& row) {
   const auto type = topic_type(row.text(2));
   const auto auth = data_auth(row.text(6));
-  const auto known_pullers = pullers(row.text(12));
+  const auto known_consumers = consumers(row.text(12));
   const auto slow = slow_subscriber(row.text(13));
   StoredTopic topic;
   topic.id = row.number(0);
   topic.name = row.text(1);
   topic.user = row.text(3);
   if (problem_of_topic_name(topic.name) || !may_be_stored_user(topic.user) || !type || !auth ||
-      !known_pullers || !slow)
+      !known_consumers || !slow)
     database.fail_as_damaged(fmt::format(
         "topic {} has a wrong name, user, type, data_auth, pullers or slow_subscriber", topic.id));
   topic.type = *type;
   topic.data_auth = *auth;
-  topic.pullers = *known_pullers;
+  topic.consumers = *known_consumers;
   topic.slow_subscriber = *slow;
   topic.verifier = verifier_in(database, row.text(4));
   topic.verifier_version = row.number(5);
@@ -243,7 +243,7 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
         " ON CONFLICT (name) DO NOTHING",
         std::string_view{topic.name}, name_of(topic.type), std::string_view{topic.user},
         std::string_view{text_of(topic.verifier)}, stored.verifier_version,
-        name_of(topic.data_auth), topic.created_at_s, name_of(topic.pullers),
+        name_of(topic.data_auth), topic.created_at_s, name_of(topic.consumers),
         name_of(topic.slow_subscriber));
     if (database.number("SELECT changes()") == 0)
       throw Problem{Errc::exists, "there is a topic of that name already"};
@@ -280,11 +280,12 @@ Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const V
   });
 }
 
-Outcome<void> TopicStore::set_pullers(std::int64_t topic_id, Pullers pullers) {
+Outcome<void> TopicStore::set_consumers(std::int64_t topic_id, Consumers consumers) {
   return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
-    change_one(database, "UPDATE topics SET pullers = ? WHERE id = ?", name_of(pullers), topic_id);
+    change_one(database, "UPDATE topics SET pullers = ? WHERE id = ?", name_of(consumers),
+               topic_id);
     transaction.commit();
   });
 }

@@ -69,7 +69,7 @@ class TopicStore {
   // Returns the new verifier_version.
   //   not_found
   Outcome<std::int64_t> change_password(std::int64_t topic_id, const Verifier& verifier);
-  Outcome<void> set_pullers(std::int64_t topic_id, Pullers pullers);
+  Outcome<void> set_consumers(std::int64_t topic_id, Consumers consumers);
   // Both in one change, so that a port is neither given twice nor lost.
   Outcome<void> set_ports(std::int64_t topic_id, const TopicPorts& ports, std::uint16_t next_port);
   // Where the search for a free port goes on (Ports::position()); 0 before the first one.

@@ -25,8 +25,8 @@ bool is_gone(Errc code) noexcept { return code == Errc::deleted || code == Errc:
 template <class Step>
 auto BrokerTopic::on_living_log(const Step& step) -> decltype(step()) {
   auto done = step();
-  if (done || !is_gone(done.problem().code) || is_used()) return done;
-  pullers_.reset();
+  if (done || !is_gone(done.problem().code) || in_use()) return done;
+  group_.reset();
   log_.reset();
   return step();
 }
@@ -67,54 +67,54 @@ Outcome<void> BrokerTopic::open_group(bool is_new_log) {
   if (!group && group.error() == Errc::not_allowed)
     return {};  // It overwrites: there are no groups.
   if (!group && group.error() == Errc::not_found) {
-    if (stored_.pullers == Pullers::absent) return {};
+    if (stored_.consumers == Consumers::absent) return {};
     // A log that is not new lacks its group if the broker died before it made one, or if somebody deleted it.
-    const bool is_awaited = is_new_log || stored_.pullers == Pullers::awaited;
+    const bool is_awaited = is_new_log || stored_.consumers == Consumers::awaited;
     group = log_->group(kLightqGroup, lightq_group(is_awaited ? From::beginning : From::end));
   }
   if (!group) return problem_of("cannot open the group of the pullers of", name(), group.error());
-  pullers_ = std::move(*group);
+  group_ = std::move(*group);
   return {};
 }
 
-Outcome<void> BrokerTopic::remember(Pullers pullers) {
-  if (stored_.pullers == pullers) return {};
-  if (auto set = store_.set_pullers(stored_.id, pullers); !set) return set;
-  stored_.pullers = pullers;
+Outcome<void> BrokerTopic::remember(Consumers consumers) {
+  if (stored_.consumers == consumers) return {};
+  if (auto set = store_.set_consumers(stored_.id, consumers); !set) return set;
+  stored_.consumers = consumers;
   return {};
 }
 
-Outcome<void> BrokerTopic::expect_puller() {
+Outcome<void> BrokerTopic::expect_group_consumer() {
   return on_living_log([this] { return find_or_make_group(); });
 }
 
-Outcome<void> BrokerTopic::expect_listener() {
+Outcome<void> BrokerTopic::expect_subscriber() {
   return on_living_log([this] { return delete_unused_group(); });
 }
 
 Outcome<void> BrokerTopic::find_or_make_group() {
   if (auto attached = attach(); !attached) return attached;
-  if (auto remembered = remember(Pullers::known); !remembered) return remembered;
-  if (pullers_) return {};
+  if (auto remembered = remember(Consumers::known); !remembered) return remembered;
+  if (group_) return {};
   auto group = log_->group(kLightqGroup, lightq_group(From::end));
   if (!group) return problem_of("cannot make the group of the pullers of", name(), group.error());
-  pullers_ = std::move(*group);
+  group_ = std::move(*group);
   return {};
 }
 
 Outcome<void> BrokerTopic::delete_unused_group() {
   if (auto attached = attach(); !attached) return attached;
   // Not a group of which somebody has had records.
-  if (stored_.pullers == Pullers::known || is_durable_ || !pullers_ || pullers_->position() != 0)
+  if (stored_.consumers == Consumers::known || is_durable_ || !group_ || group_->position() != 0)
     return {};
   // Before it is deleted: should the broker die in between, the next listener deletes it.
-  if (auto remembered = remember(Pullers::absent); !remembered) return remembered;
+  if (auto remembered = remember(Consumers::absent); !remembered) return remembered;
   auto deleted = log_->delete_group(kLightqGroup);
   if (!deleted && deleted.error() == Errc::busy)  // A local process is a member of it.
-    return remember(Pullers::known);
+    return remember(Consumers::known);
   if (!deleted && deleted.error() != Errc::not_found)
     return problem_of("cannot delete the group of the pullers of", name(), deleted.error());
-  pullers_.reset();
+  group_.reset();
   return {};
 }
 
@@ -124,7 +124,7 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
   auto opened = on_living_log(open);
   if (!opened) {
     const Errc code = opened.problem().code;
-    if (is_gone(code) && is_used())
+    if (is_gone(code) && in_use())
       on_failure()(Error{code});  // Clients come again, and find it made anew.
     return opened.problem();
   }
@@ -132,58 +132,58 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
   return part.get();
 }
 
-Outcome<Intake*> BrokerTopic::intake() {
-  return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
+Outcome<PublishBuffer*> BrokerTopic::publish_buffer() {
+  return open(publish_buffer_, [this]() -> Outcome<std::unique_ptr<PublishBuffer>> {
     if (auto attached = attach(); !attached) return attached.problem();
-    return Intake::open(loop_, *log_, on_failure(),
-                        [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
-                          on_published(begin, end, bytes);
-                        });
+    return PublishBuffer::open(loop_, *log_, on_failure(),
+                               [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
+                                 on_published(begin, end, bytes);
+                               });
   });
 }
 
 void BrokerTopic::on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
   // What is on the medium may wait there; and offsets of one partition say nothing about another one.
-  if (!is_durable_ && has_one_partition_) pace_.add(end, bytes);
+  if (!is_durable_ && has_one_partition_) throttle_.add(end, bytes);
   const bool is_only_ours = std::exchange(published_, end) == begin && has_one_partition_;
-  const auto tell = [&](auto& part) { is_only_ours ? part.look_until(end) : part.look(); };
-  if (dealer_) tell(*dealer_);
-  for (const auto& [encoding, feed] : feeds_) tell(*feed);
+  const auto poll = [&](auto& part) { is_only_ours ? part.poll_until(end) : part.poll(); };
+  if (dispatcher_) poll(*dispatcher_);
+  for (const auto& [encoding, broadcaster] : broadcasters_) poll(*broadcaster);
 }
 
 std::optional<std::uint64_t> BrokerTopic::reached() const {
-  if (!dealer_ || !dealer_->has_pullers()) return std::nullopt;
-  return dealer_->reached();
+  if (!dispatcher_ || !dispatcher_->has_consumers()) return std::nullopt;
+  return dispatcher_->reached();
 }
 
-Outcome<Dealer*> BrokerTopic::dealer() {
-  return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
+Outcome<GroupDispatcher*> BrokerTopic::dispatcher() {
+  return open(dispatcher_, [this]() -> Outcome<std::unique_ptr<GroupDispatcher>> {
     if (auto found = find_or_make_group(); !found) return found.problem();
-    return Dealer::open(loop_, *log_, *pullers_, unsent_, on_failure(),
-                        [this] { pace_.on_progress(); });
+    return GroupDispatcher::open(loop_, *log_, *group_, unsent_, on_failure(),
+                                 [this] { throttle_.on_progress(); });
   });
 }
 
-Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
-  std::unique_ptr<Feed> opened;
-  const auto found = feeds_.find(&encoding);
-  if (found != feeds_.end()) return found->second.get();
-  const auto encode = [name = name(), call = encoding.for_listener](
+Outcome<Broadcaster*> BrokerTopic::broadcaster(const Encoding& encoding) {
+  std::unique_ptr<Broadcaster> opened;
+  const auto found = broadcasters_.find(&encoding);
+  if (found != broadcasters_.end()) return found->second.get();
+  const auto encode = [name = name(), call = encoding.for_subscriber](
                           std::string& out, const Record& record) { call(out, name, record); };
-  auto feed = open(opened, [&]() -> Outcome<std::unique_ptr<Feed>> {
+  auto broadcaster = open(opened, [&]() -> Outcome<std::unique_ptr<Broadcaster>> {
     if (auto deleted = delete_unused_group(); !deleted) return deleted.problem();
-    return Feed::open(loop_, *log_, backlog_, encode, on_failure());
+    return Broadcaster::open(loop_, *log_, backlog_, encode, on_failure());
   });
-  if (feed) feeds_[&encoding] = std::move(opened);
-  return feed;
+  if (broadcaster) broadcasters_[&encoding] = std::move(opened);
+  return broadcaster;
 }
 
 TopicCounts BrokerTopic::counts() {
   TopicCounts counts;
   if (!attach()) return counts;
   for (std::uint32_t i = 0; i < log_->partitions(); ++i) counts.received += log_->end_offset(i);
-  if (!pullers_) return counts;
-  const GroupInfo info = pullers_->info();
+  if (!group_) return counts;
+  const GroupInfo info = group_->info();
   counts.waiting = std::min(info.lag + info.in_flight, counts.received);
   return counts;
 }
@@ -202,30 +202,30 @@ std::function<void(Error)> BrokerTopic::on_failure() {
 void BrokerTopic::fail(const std::string& why) {
   if (!has_failed_) return;  // It was closed meanwhile.
   spdlog::error("topic {}: {}; its {} connections are closed", name(), why, clients_.size());
-  close_clients("the topic has failed", [](const DataRole&) { return true; });
+  close_clients("the topic has failed", [](const TopicClient&) { return true; });
   close_log();
 }
 
 void BrokerTopic::close_log() {
   idle_.stop();
-  feeds_.clear();
-  dealer_.reset();
-  intake_.reset();
-  pullers_.reset();
+  broadcasters_.clear();
+  dispatcher_.reset();
+  publish_buffer_.reset();
+  group_.reset();
   log_.reset();
-  pace_.begin_anew();
+  throttle_.begin_anew();
   published_ = 0;
   has_failed_ = false;
 }
 
 // --- Clients ------------------------------------------------------------------------------------------
 
-void BrokerTopic::add(DataRole& client) {
+void BrokerTopic::add(TopicClient& client) {
   clients_.insert(&client);
   idle_.stop();
 }
 
-void BrokerTopic::remove(DataRole& client) {
+void BrokerTopic::remove(TopicClient& client) {
   clients_.erase(&client);
   if (clients_.empty()) close_when_idle();
 }
@@ -240,18 +240,18 @@ void BrokerTopic::close_when_idle() {
 }
 
 void BrokerTopic::close_clients(const std::string& why,
-                                const std::function<bool(const DataRole&)>& is_one) {
-  for (DataRole* const client : std::set<DataRole*>{clients_}) {
+                                const std::function<bool(const TopicClient&)>& applies) {
+  for (TopicClient* const client : std::set<TopicClient*>{clients_}) {
     // Those before it may have closed it.
-    if (clients_.contains(client) && is_one(*client)) client->stream().close(why);
+    if (clients_.contains(client) && applies(*client)) client->stream().close(why);
   }
 }
 
 void BrokerTopic::note_replaced(std::int64_t version, const std::string& user) {
   replaced_[version] = user;
   std::erase_if(replaced_, [&](const auto& one) {
-    return std::none_of(clients_.begin(), clients_.end(), [&](const DataRole* client) {
-      return client->entry().version == one.first;
+    return std::none_of(clients_.begin(), clients_.end(), [&](const TopicClient* client) {
+      return client->principal().version == one.first;
     });
   });
 }
@@ -262,12 +262,13 @@ std::string BrokerTopic::user_of_replaced(std::int64_t version) const {
 }
 
 void BrokerTopic::take_config() {
-  for (const auto& [encoding, feed] : feeds_) feed->look_later();  // It may be held up no more.
+  for (const auto& [encoding, broadcaster] : broadcasters_)
+    broadcaster->poll_later();  // It may be held up no more.
 }
 
 Outcome<void> BrokerTopic::seek(const From& to) {
-  if (auto expected = expect_puller(); !expected) return expected;
-  auto moved = pullers_->seek(to);
+  if (auto expected = expect_group_consumer(); !expected) return expected;
+  auto moved = group_->seek(to);
   if (!moved && moved.error() == Errc::invalid_argument)
     return Problem{Errc::invalid_argument, has_one_partition_
                                                ? "there is no such offset in " + name() + " yet"
@@ -293,7 +294,7 @@ Outcome<void> delete_log_of(const std::string& name, const Config& config) {
 
 Outcome<void> BrokerTopic::delete_log() {
   is_deleted_ = true;  // So that nobody opens it meanwhile.
-  close_clients("the topic was deleted", [](const DataRole&) { return true; });
+  close_clients("the topic was deleted", [](const TopicClient&) { return true; });
   close_log();
   auto deleted = delete_log_of(name(), config_);
   // It may never have been used.

@@ -2,7 +2,7 @@
 //
 //     auto topic = std::make_shared<BrokerTopic>(loop, config, store, backlog, unsent, stored, on_idle);
 //     if (auto ready = topic->attach(); !ready) return ready.problem();
-//     topic->intake()->add(message);
+//     topic->publish_buffer()->add(message);
 //
 // The log is made when it is first needed, and again if a reboot took it; it is closed when no client has used it for
 // a while. Whoever may come back to a topic later shares its ownership: it may be deleted meanwhile.
@@ -28,12 +28,12 @@
 
 namespace leat::broker {
 
-class DataRole;
+class TopicClient;
 
 // How a topic's records are written for clients. Constant; two with the same address are the same.
 struct Encoding {
-  void (*for_puller)(std::string& out, const Record& record);
-  void (*for_listener)(std::string& out, const std::string& topic, const Record& record);
+  void (*for_consumer)(std::string& out, const Record& record);
+  void (*for_subscriber)(std::string& out, const std::string& topic, const Record& record);
 };
 
 struct TopicCounts {
@@ -58,7 +58,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
         unsent_{unsent},
         stored_{std::move(stored)},
         on_idle_{std::move(on_idle)},
-        pace_{loop, [this] { return reached(); }},
+        throttle_{loop, [this] { return reached(); }},
         idle_{loop} {}
   BrokerTopic(const BrokerTopic&) = delete;
   BrokerTopic& operator=(const BrokerTopic&) = delete;
@@ -87,18 +87,18 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   Outcome<void> attach();
   // A consumer will come. As long as only listeners came to a transient topic, it has no group of pullers, because nobody
   // is to wait for them. Stored, so that it is the same after a restart.
-  Outcome<void> expect_puller();
-  Outcome<void> expect_listener();
+  Outcome<void> expect_group_consumer();
+  Outcome<void> expect_subscriber();
 
   // These open what is needed.
-  Outcome<Intake*> intake();
-  Outcome<Dealer*> dealer();
-  Outcome<Feed*> feed(const Encoding& encoding);
+  Outcome<PublishBuffer*> publish_buffer();
+  Outcome<GroupDispatcher*> dispatcher();
+  Outcome<Broadcaster*> broadcaster(const Encoding& encoding);
 
   // Of the subscribers of all topics.
   Backlog& backlog() noexcept { return backlog_; }
   // Of producers.
-  Pace& pace() noexcept { return pace_; }
+  PublisherThrottle& throttle() noexcept { return throttle_; }
 
   // The configuration has changed.
   void take_config();
@@ -107,7 +107,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   TopicCounts counts();
   // Messages that clients sent, and for which there was no room so far.
-  std::size_t unpublished() const { return intake_ ? intake_->waiting() : 0; }
+  std::size_t unpublished() const { return publish_buffer_ ? publish_buffer_->waiting() : 0; }
 
   // Of connections, for stats.
   std::uint64_t publishers = 0;
@@ -122,11 +122,12 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   std::uint64_t bytes_read = 0;
 
   // Those who were let in; they are closed if the log fails.
-  void add(DataRole& client);
-  void remove(DataRole& client);
-  const std::set<DataRole*>& clients() const noexcept { return clients_; }
+  void add(TopicClient& client);
+  void remove(TopicClient& client);
+  const std::set<TopicClient*>& clients() const noexcept { return clients_; }
   // Closes the connections of those for whom it is true.
-  void close_clients(const std::string& why, const std::function<bool(const DataRole&)>& is_one);
+  void close_clients(const std::string& why,
+                     const std::function<bool(const TopicClient&)>& applies);
 
   // A password was changed: connections that it opened go on, and are still this user's.
   void note_replaced(std::int64_t version, const std::string& user);
@@ -148,14 +149,14 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
     return stored_.type == TopicType::file || stored_.type == TopicType::queue_file;
   }
   Outcome<void> open_group(bool is_new_log);
-  bool is_used() const { return intake_ || dealer_ || !feeds_.empty(); }
+  bool in_use() const { return publish_buffer_ || dispatcher_ || !broadcasters_.empty(); }
   // What step() returns; once more with a new log, if a local process has deleted the topic or its group, and nothing
   // uses the log that is open.
   template <class Step>
   auto on_living_log(const Step& step) -> decltype(step());
   Outcome<void> find_or_make_group();
   Outcome<void> delete_unused_group();
-  Outcome<void> remember(Pullers pullers);
+  Outcome<void> remember(Consumers consumers);
   std::optional<std::uint64_t> reached() const;
   void on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();
@@ -170,15 +171,15 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   LargeMessages& unsent_;  // Of the pullers of all topics.
   StoredTopic stored_;
   std::function<void()> on_idle_;
-  Pace pace_;
+  PublisherThrottle throttle_;
   Timer idle_;
-  std::set<DataRole*> clients_;
+  std::set<TopicClient*> clients_;
   std::map<std::int64_t, std::string> replaced_;  // Versions of passwords that opened one of them.
   std::optional<Topic> log_;
-  std::optional<Group> pullers_;  // The group, if there is one.
-  std::unique_ptr<Intake> intake_;
-  std::unique_ptr<Dealer> dealer_;
-  std::map<const Encoding*, std::unique_ptr<Feed>> feeds_;
+  std::optional<Group> group_;  // The group, if there is one.
+  std::unique_ptr<PublishBuffer> publish_buffer_;
+  std::unique_ptr<GroupDispatcher> dispatcher_;
+  std::map<const Encoding*, std::unique_ptr<Broadcaster>> broadcasters_;
   std::uint64_t published_ = 0;  // The offset behind what it published last.
   // Of the log, which a local process may have made.
   bool is_durable_ = false;

@@ -19,26 +19,27 @@ std::string why_no_room(Error error) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
-                                              std::function<void(Error)> on_failure,
-                                              OnPublished on_published) {
+Outcome<std::unique_ptr<PublishBuffer>> PublishBuffer::open(boost::asio::io_context& loop,
+                                                            const Topic& topic,
+                                                            std::function<void(Error)> on_failure,
+                                                            OnPublished on_published) {
   // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
   auto publisher =
       topic.info().durable ? topic.publisher({.acknowledge = Stage::committed}) : topic.publisher();
   if (!publisher)
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
-  std::unique_ptr<Intake> intake{new Intake{loop, topic.name(), std::move(*publisher),
-                                            std::move(on_failure), std::move(on_published)}};
-  auto fd = intake->publisher_.room_fd();
+  std::unique_ptr<PublishBuffer> publish_buffer{new PublishBuffer{
+      loop, topic.name(), std::move(*publisher), std::move(on_failure), std::move(on_published)}};
+  auto fd = publish_buffer->publisher_.room_fd();
   if (!fd)
     return Problem{fd.error().code,
                    "cannot wait for room in " + topic.name() + ": " + describe(fd.error())};
-  intake->room_.emplace(loop, *fd, [raw = intake.get()] { raw->on_room(); });
-  return intake;
+  publish_buffer->room_.emplace(loop, *fd, [raw = publish_buffer.get()] { raw->on_room(); });
+  return publish_buffer;
 }
 
-Intake::Added Intake::add(Bytes message) {
+PublishBuffer::Added PublishBuffer::add(Bytes message) {
   if (has_failed_) return Added::failed;
   if (message.size() > largest()) return Added::too_large;
   const Added added = is_full_ ? Added::full : add_to_batch(message);
@@ -47,7 +48,7 @@ Intake::Added Intake::add(Bytes message) {
 }
 
 // `full`: not added.
-Intake::Added Intake::add_to_batch(Bytes message) {
+PublishBuffer::Added PublishBuffer::add_to_batch(Bytes message) {
   if (!batch_.add(message)) {
     if (const Added published = publish(); published != Added::yes) return published;
     if (!batch_.add(message)) return Added::too_large;
@@ -56,7 +57,7 @@ Intake::Added Intake::add_to_batch(Bytes message) {
   return Added::yes;
 }
 
-Intake::Added Intake::publish() {
+PublishBuffer::Added PublishBuffer::publish() {
   if (has_failed_) return Added::failed;
   if (batch_.count() == 0) return Added::yes;
   if (is_full_) return Added::full;
@@ -85,7 +86,7 @@ Intake::Added Intake::publish() {
 }
 
 // At the limit, a disk may be full and not full many times a second.
-void Intake::say_later_that_disk_has_room() {
+void PublishBuffer::say_later_that_disk_has_room() {
   calm_.start(std::chrono::seconds{1}, [this] {
     disk_is_full_ = false;
     spdlog::info("topic {}: the disk has room again; its producers go on", name_);
@@ -93,13 +94,13 @@ void Intake::say_later_that_disk_has_room() {
 }
 
 // While there is none, the descriptor tells to look every 2 ms. That is too often for a topic that stays full.
-void Intake::wait_for_room() {
+void PublishBuffer::wait_for_room() {
   constexpr int kSoon = 20;
   if (++tries_ < kSoon) return room_->arm();
   later_.start(std::chrono::milliseconds{std::min(tries_, 200)}, [this] { room_->arm(); });
 }
 
-void Intake::on_room() {
+void PublishBuffer::on_room() {
   is_full_ = false;
   for (; !kept_.empty(); kept_.pop_front()) {
     const Added added = add_to_batch(Bytes{kept_.front()});
@@ -111,7 +112,7 @@ void Intake::on_room() {
   for (const auto& call : std::exchange(waiting_, {})) call();
 }
 
-Intake::Added Intake::fail(Error error) {
+PublishBuffer::Added PublishBuffer::fail(Error error) {
   has_failed_ = true;
   on_failure_(error);
   return Added::failed;

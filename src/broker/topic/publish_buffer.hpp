@@ -1,7 +1,7 @@
 // What a broker's clients send to a topic: collected into batches, so that one claim is for hundreds of messages.
 //
-//     for (…) if (intake.add(message) == Intake::Added::full) break;
-//     if (intake.publish() == Intake::Added::full) intake.call_when_room([…] { connection.resume(); });
+//     for (…) if (publish_buffer.add(message) == PublishBuffer::Added::full) break;
+//     if (publish_buffer.publish() == PublishBuffer::Added::full) publish_buffer.call_when_room([…] { connection.resume(); });
 //
 // Never waits: while the topic is full, what was added is kept. Belongs to the thread of its event loop.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace leat::broker {
 
-class Intake {
+class PublishBuffer {
  public:
   // `full`: it is kept as well, but whoever sent it should send no more for now.
   enum class Added { yes, full, too_large, failed };
@@ -32,9 +32,10 @@ class Intake {
       std::function<void(std::uint64_t begin, std::uint64_t end, std::size_t bytes)>;
 
   // `on_failure` is called once, when nothing can be published any more.
-  static Outcome<std::unique_ptr<Intake>> open(boost::asio::io_context& loop, const Topic& topic,
-                                               std::function<void(Error)> on_failure,
-                                               OnPublished on_published);
+  static Outcome<std::unique_ptr<PublishBuffer>> open(boost::asio::io_context& loop,
+                                                      const Topic& topic,
+                                                      std::function<void(Error)> on_failure,
+                                                      OnPublished on_published);
 
   Added add(Bytes message);
   // Makes what was added visible.
@@ -50,8 +51,8 @@ class Intake {
   std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
 
  private:
-  Intake(boost::asio::io_context& loop, std::string name, Publisher publisher,
-         std::function<void(Error)> on_failure, OnPublished on_published)
+  PublishBuffer(boost::asio::io_context& loop, std::string name, Publisher publisher,
+                std::function<void(Error)> on_failure, OnPublished on_published)
       : name_{std::move(name)},
         later_{loop},
         calm_{loop},
@@ -74,7 +75,7 @@ class Intake {
   Batch batch_;
   std::function<void(Error)> on_failure_;
   OnPublished on_published_;
-  std::optional<Watch> room_;
+  std::optional<FdWatcher> room_;
   std::size_t batch_bytes_ = 0;   // in batch_
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::vector<std::function<void()>> waiting_;

@@ -8,12 +8,12 @@ namespace {
 constexpr std::size_t kMostAhead = 16u << 20;
 constexpr std::size_t kLevel = kMostAhead / 4 * 3;  // So that producers do not go on for a few messages only.
 constexpr std::size_t kSmall = 64 * 1024;
-constexpr std::chrono::milliseconds kLook{10};
-constexpr int kLooksUntilStill = 10;
+constexpr std::chrono::milliseconds kPoll{10};
+constexpr int kPollsUntilStill = 10;
 
 }  // namespace
 
-void Pace::add(std::uint64_t end, std::size_t bytes) {
+void PublisherThrottle::add(std::uint64_t end, std::size_t bytes) {
   bytes_ += bytes;
   if (!batches_.empty() && batches_.back().bytes < kSmall) {
     batches_.back().end = end;
@@ -23,13 +23,13 @@ void Pace::add(std::uint64_t end, std::size_t bytes) {
   }
 }
 
-std::size_t Pace::bytes_behind(std::uint64_t offset) {
+std::size_t PublisherThrottle::bytes_behind(std::uint64_t offset) {
   for (; !batches_.empty() && batches_.front().end <= offset; batches_.pop_front())
     bytes_ -= batches_.front().bytes;
   return bytes_;
 }
 
-bool Pace::is_ahead() {
+bool PublisherThrottle::is_ahead() {
   if (timer_.is_running()) return true;
   if (bytes_ <= kMostAhead) return false;
   const auto reached = reached_();
@@ -46,18 +46,18 @@ bool Pace::is_ahead() {
 }
 
 // Also local processes may take records; then nobody calls on_progress().
-void Pace::watch(std::uint64_t before, int looks) {
-  timer_.start(kLook, [this, before, looks] {
+void PublisherThrottle::watch(std::uint64_t before, int polls) {
+  timer_.start(kPoll, [this, before, polls] {
     const auto reached = reached_();
     if (!reached || bytes_behind(*reached) <= kLevel) return call_waiting();
     if (*reached != before) return watch(*reached, 0);
-    if (looks + 1 < kLooksUntilStill) return watch(before, looks + 1);
+    if (polls + 1 < kPollsUntilStill) return watch(before, polls + 1);
     stood_still_at_ = before;
     call_waiting();
   });
 }
 
-void Pace::on_progress() {
+void PublisherThrottle::on_progress() {
   if (!timer_.is_running() || is_over_ || waiting_.empty()) return;
   const auto reached = reached_();
   if (reached && bytes_behind(*reached) > kLevel) return;
@@ -66,7 +66,7 @@ void Pace::on_progress() {
   timer_.start(std::chrono::milliseconds{0}, [this] { call_waiting(); });
 }
 
-void Pace::call_waiting() {
+void PublisherThrottle::call_waiting() {
   is_over_ = false;
   for (const auto& call : std::exchange(waiting_, {})) call();
 }

@@ -1,9 +1,9 @@
 // Holds a topic's producers to the pace of its consumers.
 //
-//     Pace pace{loop, [&] { return dealer.reached(); }};
-//     pace.add(batch_end, bytes);                        // for each batch that was published
-//     if (pace.is_ahead()) pace.call_when_level([…] { connection.resume(); });
-//     pace.on_progress();                                // consumers have taken some
+//     PublisherThrottle throttle{loop, [&] { return dispatcher.reached(); }};
+//     throttle.add(batch_end, bytes);                        // for each batch that was published
+//     if (throttle.is_ahead()) throttle.call_when_level([…] { connection.resume(); });
+//     throttle.on_progress();                                // consumers have taken some
 //
 // A topic in memory may grow, for bursts that nobody takes yet. But memory that was never touched is slow, and what waits
 // in it arrives late. So while consumers go on, producers may be 16 MiB ahead of them. When consumers have stood still
@@ -20,12 +20,12 @@
 
 namespace leat::broker {
 
-class Pace {
+class PublisherThrottle {
  public:
   // The offset behind the last record that consumers have taken; none while there are no consumers.
   using Reached = std::function<std::optional<std::uint64_t>()>;
 
-  Pace(boost::asio::io_context& loop, Reached reached)
+  PublisherThrottle(boost::asio::io_context& loop, Reached reached)
       : reached_{std::move(reached)}, timer_{loop} {}
 
   // Records of so many bytes were published, up to this offset.
@@ -49,7 +49,7 @@ class Pace {
   };
   // How many bytes were added behind the offset.
   std::size_t bytes_behind(std::uint64_t offset);
-  void watch(std::uint64_t reached, int looks);
+  void watch(std::uint64_t reached, int polls);
   void call_waiting();
 
   Reached reached_;

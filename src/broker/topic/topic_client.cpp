@@ -10,42 +10,42 @@ constexpr std::size_t kMostWaiting = 8u << 20;  // bytes for one subscriber
 
 }  // namespace
 
-Outcome<void> DataRole::open(Entry entry) {
+Outcome<void> TopicClient::open(Principal principal) {
   is_open_ = true;
-  entry_ = std::move(entry);
+  principal_ = std::move(principal);
   topic_.add(*this);
   return on_open();
 }
 
-void DataRole::leave() {
+void TopicClient::leave() {
   if (!std::exchange(is_open_, false)) return;
   be_counted(false);
   on_leave();
   topic_.remove(*this);
 }
 
-void DataRole::be_counted(bool is_one) {
-  if (std::exchange(is_counted_, is_one) == is_one) return;
-  is_one ? ++count_ : --count_;
+void TopicClient::be_counted(bool counts) {
+  if (std::exchange(is_counted_, counts) == counts) return;
+  counts ? ++count_ : --count_;
 }
 
-void DataRole::count(std::uint64_t messages, std::size_t bytes) {
+void TopicClient::count(std::uint64_t messages, std::size_t bytes) {
   messages_ += messages;
   bytes_ += bytes;
   (access() == Access::write ? topic_.bytes_written : topic_.bytes_read) += bytes;
 }
 
-ClientStats DataRole::stats() {
+ClientStats TopicClient::stats() {
   ClientStats stats;
   stats.address = stream_.peer_name();
   stats.messages = messages_;
   stats.bytes = bytes_;
   stats.is_slow = stream_.is_stuck();
   const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - looked_at_).count();
+  const double seconds = std::chrono::duration<double>(now - measured_at_).count();
   if (seconds > 0) stats.rate = static_cast<double>(messages_ - messages_then_) / seconds;
   if (seconds >= 1) {
-    looked_at_ = now;
+    measured_at_ = now;
     messages_then_ = messages_;
   }
   add_stats(stats);
@@ -54,148 +54,148 @@ ClientStats DataRole::stats() {
 
 // --- Producers -----------------------------------------------------------------------------------
 
-Outcome<void> ProducerRole::on_open() {
+Outcome<void> PublishingClient::on_open() {
   be_counted(true);
-  auto intake = topic_.intake();
-  if (!intake) return intake.problem();
-  intake_ = *intake;
+  auto publish_buffer = topic_.publish_buffer();
+  if (!publish_buffer) return publish_buffer.problem();
+  publish_buffer_ = *publish_buffer;
   return {};
 }
 
 // What came with the login is not taken yet: many who come to a full topic would fill the memory.
-bool ProducerRole::begin() {
-  if (!intake_->is_full()) return true;
+bool PublishingClient::begin() {
+  if (!publish_buffer_->is_full()) return true;
   stream_.flush();  // It is let in.
-  intake_->call_when_room(go_on());
+  publish_buffer_->call_when_room(go_on());
   return false;
 }
 
-bool ProducerRole::on_message(Bytes message) {
-  if (intake_ == nullptr) return false;
-  const Intake::Added added = intake_->add(message);
-  if (added == Intake::Added::yes || added == Intake::Added::full) {
+bool PublishingClient::on_message(Bytes message) {
+  if (publish_buffer_ == nullptr) return false;
+  const PublishBuffer::Added added = publish_buffer_->add(message);
+  if (added == PublishBuffer::Added::yes || added == PublishBuffer::Added::full) {
     ++added_;
     count(1, message.size());
   }
   switch (added) {
-    case Intake::Added::yes: return true;
-    case Intake::Added::full: intake_->call_when_room(go_on()); return false;
-    case Intake::Added::too_large:
+    case PublishBuffer::Added::yes: return true;
+    case PublishBuffer::Added::full: publish_buffer_->call_when_room(go_on()); return false;
+    case PublishBuffer::Added::too_large:
       (void)on_idle();  // What came before counts.
       stream_.close_later(fmt::format("a message of {} bytes; the limit of the topic is {}",
-                                      message.size(), intake_->largest()));
+                                      message.size(), publish_buffer_->largest()));
       return false;
-    case Intake::Added::failed: return false;  // It is closed soon.
+    case PublishBuffer::Added::failed: return false;  // It is closed soon.
   }
   return false;
 }
 
-bool ProducerRole::on_idle() {
-  if (intake_ == nullptr) return true;  // Not let in yet.
-  switch (intake_->publish()) {
-    case Intake::Added::yes:
+bool PublishingClient::on_idle() {
+  if (publish_buffer_ == nullptr) return true;  // Not let in yet.
+  switch (publish_buffer_->publish()) {
+    case PublishBuffer::Added::yes:
       if (std::exchange(published_, added_) != added_ && on_published_) on_published_(added_);
-      if (!topic_.pace().is_ahead()) return true;
-      topic_.pace().call_when_level(go_on());
+      if (!topic_.throttle().is_ahead()) return true;
+      topic_.throttle().call_when_level(go_on());
       return false;
-    case Intake::Added::full: intake_->call_when_room(go_on()); return false;
+    case PublishBuffer::Added::full: publish_buffer_->call_when_room(go_on()); return false;
     default: return false;
   }
 }
 
-void ProducerRole::add_stats(ClientStats& stats) const {
+void PublishingClient::add_stats(ClientStats& stats) const {
   stats.role = "pub";
   stats.lag = added_ - published_;
 }
 
-std::function<void()> ProducerRole::go_on() {
+std::function<void()> PublishingClient::go_on() {
   return [weak = stream_.weak_from_this(), this] {
     const auto stream = weak.lock();  // And with it this role.
-    if (stream && intake_ != nullptr && on_idle()) stream->resume();
+    if (stream && publish_buffer_ != nullptr && on_idle()) stream->resume();
   };
 }
 
 // --- Pullers -------------------------------------------------------------------------------------
 
-Outcome<void> PullerRole::on_open() {
+Outcome<void> ConsumingClient::on_open() {
   be_counted(true);
-  auto dealer = topic_.dealer();
-  if (!dealer) return dealer.problem();
-  if (!(*dealer)->has_room())
+  auto dispatcher = topic_.dispatcher();
+  if (!dispatcher) return dispatcher.problem();
+  if (!(*dispatcher)->has_room())
     return Problem{Errc::too_many, "the topic has as many pullers as it can serve"};
-  dealer_ = *dealer;
+  dispatcher_ = *dispatcher;
   return {};
 }
 
-bool PullerRole::begin() {
+bool ConsumingClient::begin() {
   stream_.flush();
-  dealer_->add(*this);
+  dispatcher_->add(*this);
   return true;
 }
 
-void PullerRole::append(const Record& record) {
-  encoding_.for_puller(stream_.out(), record);
+void ConsumingClient::append(const Record& record) {
+  encoding_.for_consumer(stream_.out(), record);
   count(1, record.value.size());
 }
 
-void PullerRole::add_stats(ClientStats& stats) const {
+void ConsumingClient::add_stats(ClientStats& stats) const {
   stats.role = "pull";
-  stats.lag = held();
+  stats.lag = in_flight();
 }
 
-void PullerRole::cut_off() {
+void ConsumingClient::cut_off() {
   stream_.close_later("does not take its messages, and others wait for the memory");
 }
 
-void PullerRole::on_leave() {
-  if (dealer_ != nullptr) std::exchange(dealer_, nullptr)->remove(*this);
+void ConsumingClient::on_leave() {
+  if (dispatcher_ != nullptr) std::exchange(dispatcher_, nullptr)->remove(*this);
 }
 
-void PullerRole::on_sent() {
-  if (dealer_ != nullptr) dealer_->on_sent(*this);
+void ConsumingClient::on_sent() {
+  if (dispatcher_ != nullptr) dispatcher_->on_sent(*this);
 }
 
-bool PullerRole::on_done(std::uint64_t count) {
-  if (dealer_ == nullptr || count == done_) return true;
-  if (count < done_ || !dealer_->on_done(*this, count - done_)) return false;
+bool ConsumingClient::on_done(std::uint64_t count) {
+  if (dispatcher_ == nullptr || count == done_) return true;
+  if (count < done_ || !dispatcher_->on_done(*this, count - done_)) return false;
   done_ = count;
   return true;
 }
 
 // --- Listeners -----------------------------------------------------------------------------------
 
-Outcome<void> ListenerRole::on_open() {
-  auto feed = topic_.feed(encoding_);
-  if (!feed) return feed.problem();
-  feed_ = *feed;
+Outcome<void> SubscribingClient::on_open() {
+  auto broadcaster = topic_.broadcaster(encoding_);
+  if (!broadcaster) return broadcaster.problem();
+  broadcaster_ = *broadcaster;
   return {};
 }
 
-void ListenerRole::on_leave() {
+void SubscribingClient::on_leave() {
   topic_.backlog().remove(*this);
-  if (feed_ != nullptr) std::exchange(feed_, nullptr)->remove(*this);
+  if (broadcaster_ != nullptr) std::exchange(broadcaster_, nullptr)->remove(*this);
   if (lost_ != 0)
     spdlog::warn("topic {}: {} was too slow and lost {} messages", topic_.name(),
                  stream_.peer_name(), lost_);
 }
 
-void ListenerRole::listen(bool wants) {
-  if (feed_ == nullptr) return;
+void SubscribingClient::listen(bool wants) {
+  if (broadcaster_ == nullptr) return;
   if (wants) {
     be_counted(true);
-    feed_->add(*this);
+    broadcaster_->add(*this);
   } else {
-    feed_->remove(*this);
+    broadcaster_->remove(*this);
   }
 }
 
-void ListenerRole::add_stats(ClientStats& stats) const {
+void SubscribingClient::add_stats(ClientStats& stats) const {
   stats.role = "sub";
   stats.lag = waiting_records_;
   stats.lost = lost_;
 }
 
-void ListenerRole::take(const std::shared_ptr<const Chunk>& chunk) {
+void SubscribingClient::take(const std::shared_ptr<const Chunk>& chunk) {
   const bool is_too_slow =
       waiting_bytes_ != 0 && waiting_bytes_ + chunk->bytes.size() > kMostWaiting;
   if (is_too_slow && !waits()) {
@@ -209,16 +209,16 @@ void ListenerRole::take(const std::shared_ptr<const Chunk>& chunk) {
   send_next();
 }
 
-bool ListenerRole::holds_up() const {
+bool SubscribingClient::holds_up() const {
   return waits() && waiting_bytes_ > (topic_.backlog().is_full() ? 0 : kMostWaiting / 2);
 }
 
-std::uint64_t ListenerRole::oldest() const {
+std::uint64_t SubscribingClient::oldest() const {
   return sending_ != nullptr ? sending_->number : waiting_.front()->number;
 }
 
 // What the connection has of a chunk cannot be taken back: half a message may have gone.
-std::size_t ListenerRole::give_up() {
+std::size_t SubscribingClient::give_up() {
   if (waits()) return 0;
   const bool closes = topic_.slow_subscriber() == SlowSubscriber::disconnect ||
                       (waiting_.empty() && stream_.is_stuck());
@@ -229,14 +229,14 @@ std::size_t ListenerRole::give_up() {
   return sending_ == nullptr ? 0 : sending_->counted;
 }
 
-void ListenerRole::drop_waiting() {
+void SubscribingClient::drop_waiting() {
   waiting_.clear();
   waiting_bytes_ = 0;
   waiting_records_ = 0;
   if (sending_ == nullptr) topic_.backlog().remove(*this);
 }
 
-void ListenerRole::send_next() {
+void SubscribingClient::send_next() {
   if (is_sending_) return;  // Further up.
   is_sending_ = true;
   const bool may_hold_up = waits() && !waiting_.empty();
@@ -251,13 +251,13 @@ void ListenerRole::send_next() {
   }
   is_sending_ = false;
   if (stream_.unsent() == 0) sending_ = nullptr;
-  if (feed_ == nullptr) return;
+  if (broadcaster_ == nullptr) return;
   if (sending_ != nullptr || !waiting_.empty()) {  // Also behind what is no chunk, as PONGs.
     topic_.backlog().add(*this);
   } else {
     topic_.backlog().remove(*this);
   }
-  if (may_hold_up && !holds_up()) feed_->look_later();
+  if (may_hold_up && !holds_up()) broadcaster_->poll_later();
 }
 
 }  // namespace leat::broker

@@ -1,7 +1,7 @@
 // What a connection does with its topic once it is let in: it produces, pulls or listens. Knows no framing: how records are
 // written is an Encoding.
 //
-//     ProducerRole role{stream, topic};
+//     PublishingClient role{stream, topic};
 //     if (auto opened = role.open({user, version}); !opened) return refuse(opened.problem());
 //     if (!role.begin()) return kPause;
 //     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
@@ -21,7 +21,7 @@
 namespace leat::broker {
 
 // By what a client was let in.
-struct Entry {
+struct Principal {
   std::string user = {};     // Empty: the topic is open, or has no user.
   std::int64_t version = 0;  // Of the password that opened it; 0: the topic is open.
 };
@@ -38,14 +38,14 @@ struct ClientStats {
   bool is_slow = false;
 };
 
-class DataRole {
+class TopicClient {
  public:
-  virtual ~DataRole() = default;
-  DataRole(const DataRole&) = delete;
-  DataRole& operator=(const DataRole&) = delete;
+  virtual ~TopicClient() = default;
+  TopicClient(const TopicClient&) = delete;
+  TopicClient& operator=(const TopicClient&) = delete;
 
   // Opens what it needs of the topic. Nothing is sent yet.
-  Outcome<void> open(Entry entry);
+  Outcome<void> open(Principal principal);
   // False: as on_message().
   virtual bool begin() { return true; }
   void leave();
@@ -61,12 +61,12 @@ class DataRole {
   virtual void on_sent() {}
 
   Stream& stream() const noexcept { return stream_; }
-  const Entry& entry() const noexcept { return entry_; }
+  const Principal& principal() const noexcept { return principal_; }
   virtual Access access() const noexcept { return Access::read; }
   ClientStats stats();
 
  protected:
-  DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
+  TopicClient(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
       : stream_{stream}, topic_{topic}, count_{count} {}
   virtual Outcome<void> on_open() = 0;
   virtual void on_leave() = 0;
@@ -74,29 +74,29 @@ class DataRole {
   virtual void add_stats(ClientStats& stats) const = 0;
   void count(std::uint64_t messages, std::size_t bytes);
   // Whether it is one of the publishers or subscribers that the topic counts; at first not.
-  void be_counted(bool is_one);
+  void be_counted(bool counts);
 
   Stream& stream_;
   BrokerTopic& topic_;
 
  private:
   std::uint64_t& count_;  // Of the topic's clients.
-  Entry entry_;
+  Principal principal_;
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
-  std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point measured_at_ = std::chrono::steady_clock::now();
   std::uint64_t messages_then_ = 0;
   bool is_open_ = false;
   bool is_counted_ = false;
 };
 
-class ProducerRole final : public DataRole {
+class PublishingClient final : public TopicClient {
  public:
   // Called when more of this client's messages are visible, with how many are in all.
   using OnPublished = std::function<void(std::uint64_t)>;
 
-  ProducerRole(Stream& stream, BrokerTopic& topic, OnPublished on_published = {})
-      : DataRole{stream, topic, topic.publishers}, on_published_{std::move(on_published)} {}
+  PublishingClient(Stream& stream, BrokerTopic& topic, OnPublished on_published = {})
+      : TopicClient{stream, topic, topic.publishers}, on_published_{std::move(on_published)} {}
   bool begin() override;
   bool on_message(Bytes message) override;
   bool on_idle() override;
@@ -105,21 +105,21 @@ class ProducerRole final : public DataRole {
  private:
   void add_stats(ClientStats& stats) const override;
   Outcome<void> on_open() override;
-  void on_leave() override { intake_ = nullptr; }
+  void on_leave() override { publish_buffer_ = nullptr; }
   // For a wait to end with.
   std::function<void()> go_on();
 
   OnPublished on_published_;
-  Intake* intake_ = nullptr;
+  PublishBuffer* publish_buffer_ = nullptr;
   std::uint64_t added_ = 0;
   std::uint64_t published_ = 0;
 };
 
-class PullerRole final : public DataRole, public Puller {
+class ConsumingClient final : public TopicClient, public GroupConsumer {
  public:
   // `acknowledges`: the client tells what it has done with the messages; else it is enough that the kernel took them.
-  PullerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding, bool acknowledges)
-      : DataRole{stream, topic, topic.subscribers},
+  ConsumingClient(Stream& stream, BrokerTopic& topic, const Encoding& encoding, bool acknowledges)
+      : TopicClient{stream, topic, topic.subscribers},
         encoding_{encoding},
         acknowledges_{acknowledges} {}
   bool begin() override;
@@ -144,13 +144,13 @@ class PullerRole final : public DataRole, public Puller {
   const Encoding& encoding_;
   bool acknowledges_;
   std::uint64_t done_ = 0;
-  Dealer* dealer_ = nullptr;
+  GroupDispatcher* dispatcher_ = nullptr;
 };
 
-class ListenerRole final : public DataRole, public Listener, private Backlogged {
+class SubscribingClient final : public TopicClient, public SubscriberSink, private Backlogged {
  public:
-  ListenerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
-      : DataRole{stream, topic, topic.subscribers}, encoding_{encoding} {}
+  SubscribingClient(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
+      : TopicClient{stream, topic, topic.subscribers}, encoding_{encoding} {}
   void on_sent() override { send_next(); }
   // Whether it wants messages; at first not. The topic counts it from then on until it leaves, as LightQ does: who
   // waits for subscribers reaches all it has counted.
@@ -170,7 +170,7 @@ class ListenerRole final : public DataRole, public Listener, private Backlogged 
   void drop_waiting();
 
   const Encoding& encoding_;
-  Feed* feed_ = nullptr;
+  Broadcaster* broadcaster_ = nullptr;
   std::shared_ptr<const Chunk> sending_;  // The connection has it; perhaps the kernel took it all.
   std::deque<std::shared_ptr<const Chunk>> waiting_;
   std::size_t waiting_bytes_ = 0;

@@ -47,10 +47,10 @@ const TopicPtr& Topics::insert(StoredTopic stored) {
   const std::string name = stored.name;
   return topics_[name] =
              std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, unsent_,
-                                           std::move(stored), [this] { give_memory_back_soon(); });
+                                           std::move(stored), [this] { trim_heap_soon(); });
 }
 
-void Topics::give_memory_back_soon() {
+void Topics::trim_heap_soon() {
   if (!trim_.is_running()) trim_.start(std::chrono::seconds{1}, [] { ::malloc_trim(0); });
 }
 
@@ -77,7 +77,7 @@ Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
   return add({.name = name,
               .type = log->info().durable ? TopicType::file : TopicType::queue,
               .created_at_s = std::time(nullptr),
-              .pullers = Pullers::absent});
+              .consumers = Consumers::absent});
 }
 
 // The log goes when the store is sure that it can change, and before it has: if the broker dies in between, the topic is there,
@@ -88,7 +88,7 @@ Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
     if (topic->is_deleted()) insert(topic->stored());
     return removed;
   }
-  for (const std::uint16_t port : topic->stored().ports.all()) ports_.give_back(port);
+  for (const std::uint16_t port : topic->stored().ports.all()) ports_.free(port);
   topics_.erase(topic->name());
   return {};
 }
@@ -115,7 +115,7 @@ Outcome<std::uint16_t> Topics::give_port(BrokerTopic& topic, std::uint16_t Topic
   TopicPorts all = topic.stored().ports;
   all.*which = *port;
   if (auto set = store_.set_ports(topic.stored().id, all, ports_.position()); !set) {
-    ports_.give_back(*port);
+    ports_.free(*port);
     return set.problem();
   }
   topic.set_ports(all);

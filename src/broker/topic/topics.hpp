@@ -61,7 +61,7 @@ class Topics {
 
   // What connections and topics had is free in the C library's heap, which keeps it: gives it back, once for all that were
   // closed about now.
-  void give_memory_back_soon();
+  void trim_heap_soon();
 
   template <class Call>
   void for_each(const Call& call) const {

@@ -42,7 +42,8 @@ void wait_for_disk(const std::string& name, const std::stop_token& stop) {
   Error error;
   for (std::uint32_t i = 0; i < (*topic)->geometry().partition_count; ++i) {
     std::uint64_t end = 0;  // Also where publishers are too fast for one look.
-    for (int look = 0; look < 20 && end == 0; ++look) end = detail::end_of_claims(**topic, i);
+    for (int attempt = 0; attempt < 20 && end == 0; ++attempt)
+      end = detail::end_of_claims(**topic, i);
     detail::request_sync(**topic, i, end);
     const Error missing = detail::await_durable(**topic, i, end, deadline, &stop);
     if (missing.code != Errc::ok) error = missing;
@@ -50,11 +51,11 @@ void wait_for_disk(const std::string& name, const std::stop_token& stop) {
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::io_error)
-    tell(fmt::format("warning: topic '{}' is read-only{}: the backup has what its disk has", name,
-                     reason));
+    print_notice(fmt::format("warning: topic '{}' is read-only{}: the backup has what its disk has",
+                             name, reason));
   if (error.code == Errc::not_durable && !stop.stop_requested())
-    tell(fmt::format("warning: the backup lacks what the disk did not take within {} s{}",
-                     kPatience.count(), reason));
+    print_notice(fmt::format("warning: the backup lacks what the disk did not take within {} s{}",
+                             kPatience.count(), reason));
 }
 
 struct Target {

@@ -121,7 +121,7 @@ void note_if_in_memory(const std::string& path) {
   struct statfs system {};
   if (::statfs(path.c_str(), &system) == 0 &&
       static_cast<std::uint32_t>(system.f_type) == TMPFS_MAGIC)
-    tell(fmt::format(
+    print_notice(fmt::format(
         "note: {} is in memory (tmpfs): a restart of the machine takes it; name another "
         "place with --data-dir",
         path));

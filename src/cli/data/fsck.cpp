@@ -62,7 +62,7 @@ detail::Recovered repair(const DataFiles& files) {
   auto deleted = detail::repair_groups(disk, directory, manifest);
   if (!deleted) fail(deleted.error(), files);
   for (const std::string& name : *deleted)
-    tell(fmt::format(
+    print_notice(fmt::format(
         "no file of the group '{}' could be read: it is deleted; create it again, at the "
         "position where it is to go on",
         name));
@@ -81,8 +81,8 @@ bool repair_in_memory(const DataFiles& files) {
   const std::optional<DurableInfo> durable = topic->info().durable;
   if (!durable || durable->state != Errc::read_only) return false;
   if (auto repaired = topic->repair(); !repaired) fail_to_sync(repaired.error(), files.topic);
-  tell(fmt::format("topic '{}' is writable again, and everything in its memory is on disk",
-                   files.topic));
+  print_notice(fmt::format("topic '{}' is writable again, and everything in its memory is on disk",
+                           files.topic));
   return true;
 }
 
@@ -128,7 +128,7 @@ void fsck(const FsckArguments& arguments) {
   if (arguments.repair) {
     const detail::Recovered recovered = repair(files);
     if (recovered.cut_bytes() != 0)
-      tell(fmt::format(
+      print_notice(fmt::format(
           "{} ({} records) at the end were never written whole; they are kept in "
           "{}/cut-…",
           size_text(recovered.cut_bytes()), number_text(recovered.cut_records()), files.path));

@@ -70,10 +70,10 @@ void check(const DataFiles& files) {
   std::size_t damages = 0;
   for (const detail::StoreFinding& one : report->findings) {
     if (one.is_damage && ++damages <= kShown)
-      tell(fmt::format("warning: damaged: {}/{}: {}", files.path, one.file, one.text));
+      print_notice(fmt::format("warning: damaged: {}/{}: {}", files.path, one.file, one.text));
   }
   if (damages > kShown)
-    tell(fmt::format("warning: and {} more; `leat fsck` shows them", damages - kShown));
+    print_notice(fmt::format("warning: and {} more; `leat fsck` shows them", damages - kShown));
 }
 
 [[noreturn]] void fail_to_restore(Error error, const DataFiles& from, const std::string& data) {

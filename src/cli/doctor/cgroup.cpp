@@ -39,9 +39,9 @@ std::optional<std::string> path_in(const Version& version, const std::string& sy
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool is_it =
+    const bool matches =
         version.file_system == "cgroup2" ? controllers.empty() : lists(controllers, "memory");
-    if (is_it) return line.substr(second + 1);
+    if (matches) return line.substr(second + 1);
   }
   return std::nullopt;
 }
@@ -95,8 +95,8 @@ std::optional<std::uint64_t> free_swap(const std::string& directory, const Versi
   return free - std::min(free, *memory_limit - std::min(*memory_limit, *memory_used));
 }
 
-void look_at(const std::string& directory, const Version& version,
-             std::optional<MemoryLimit>& found) {
+void scan_hierarchy(const std::string& directory, const Version& version,
+                    std::optional<MemoryLimit>& found) {
   const auto limit = number_in(directory + "/" + version.limit);
   const auto all = number_in(directory + "/" + version.used);
   if (!limit || !all) return;
@@ -121,7 +121,7 @@ std::optional<MemoryLimit> memory_limit(const std::string& system) {
     if (path->find("..") != std::string::npos) path->clear();
     while (path->ends_with('/')) path->pop_back();
     for (;; path->resize(path->rfind('/'))) {
-      look_at(system + mount->point + *path, version, found);
+      scan_hierarchy(system + mount->point + *path, version, found);
       swap = std::min(swap, free_swap(system + mount->point + *path, version).value_or(swap));
       if (path->find('/') == std::string::npos) break;
     }

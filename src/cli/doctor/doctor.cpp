@@ -74,7 +74,8 @@ std::size_t clean(const std::string& directory, bool json) {
     std::filesystem::remove_all(path, error);
     if (error) {
       ++failed;
-      tell(fmt::format("cannot remove {}/{}: {}", directory, leftover.name, error.message()));
+      print_notice(
+          fmt::format("cannot remove {}/{}: {}", directory, leftover.name, error.message()));
     } else if (!json) {
       fmt::print("removed  {} ({}, {})\n", leftover.name, leftover.what, size_text(leftover.bytes));
     }

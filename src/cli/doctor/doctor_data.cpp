@@ -46,7 +46,7 @@ struct Windows {
   std::vector<std::string> stray;       // They belong to no files.
 };
 
-using NamedTopics = std::vector<std::pair<std::string, std::unique_ptr<detail::SharedTopic>>>;
+using NamedTopics = std::vector<std::pair<std::string, std::unique_ptr<detail::MappedTopic>>>;
 
 NamedTopics durable_topics(const std::string& directory) {
   NamedTopics topics;
@@ -65,14 +65,14 @@ NamedTopics durable_topics(const std::string& directory) {
 }
 
 // Whether the topic's files, if it has any, name this window.
-bool is_stray(const detail::SharedTopic& topic) {
+bool is_stray(const detail::MappedTopic& topic) {
   auto directory = detail::open_directory_path(topic.durable()->data_path(), false, false);
   if (!directory) return directory.error() == Errc::not_found;
   auto manifest = detail::load_manifest(detail::Disk::system(), directory->get());
   return manifest && manifest->window.key != topic.geometry().key;
 }
 
-void look_at_window(const std::string& name, const detail::SharedTopic& topic, Windows& windows) {
+void inspect_window(const std::string& name, const detail::MappedTopic& topic, Windows& windows) {
   const detail::DurableWindow& window = *topic.durable();
   if (is_stray(topic)) {
     windows.stray.push_back(fmt::format("{} ({})", name, window.data_path()));
@@ -88,7 +88,7 @@ void look_at_window(const std::string& name, const detail::SharedTopic& topic, W
 }
 
 // Adds the copies of a pair that are missing or damaged. False if the topic can't be looked at further.
-bool look_at_pair(int directory, const std::string& topic, const std::string& name,
+bool inspect_pair(int directory, const std::string& topic, const std::string& name,
                   const detail::SectionsKind& kind, Stores& stores) {
   detail::Disk& disk = detail::Disk::system();
   auto pair = detail::SectionsPair::load(disk, directory, name, kind);
@@ -118,7 +118,7 @@ bool look_at_pair(int directory, const std::string& topic, const std::string& na
   return false;
 }
 
-void look_at_store(const std::string& data, const std::string& name, Stores& stores) {
+void inspect_store(const std::string& data, const std::string& name, Stores& stores) {
   auto directory = detail::open_directory_path(data + '/' + name, false, false);
   if (!directory && directory.error() == Errc::permission) stores.forbidden.push_back(name);
   if (!directory) return;
@@ -138,14 +138,14 @@ void look_at_store(const std::string& data, const std::string& name, Stores& sto
     stores.cut.push_back(
         fmt::format("{} ({} file{} of {})", name, files, files == 1 ? "" : "s", size_text(bytes)));
   const int fd = directory->get();
-  if (!look_at_pair(fd, name, detail::kManifest, detail::kManifestMagic, stores)) return;
+  if (!inspect_pair(fd, name, detail::kManifest, detail::kManifestMagic, stores)) return;
   auto manifest = detail::load_manifest(detail::Disk::system(), fd);
   if (!manifest) {
     (manifest.error() == Errc::wrong_format ? stores.newer : stores.lost).push_back(name);
     return;
   }
   const detail::SectionsKind of_topic{detail::kCheckpointMagic, manifest->topic.salt};
-  if (!look_at_pair(fd, name, detail::kCheckpoint, of_topic, stores)) return;
+  if (!inspect_pair(fd, name, detail::kCheckpoint, of_topic, stores)) return;
   auto checkpoint = detail::CheckpointFile::load(detail::Disk::system(), fd, *manifest);
   auto lock = detail::open_data_lock(fd);
   const bool is_open = lock && detail::byte_is_locked(lock->get(), detail::kAttachLock);
@@ -227,7 +227,7 @@ void add_stores(const std::string& path, Findings& findings) {
   if (auto data = detail::open_directory_path(path, false, false)) {
     if (auto names = detail::topic_names(*data)) {
       std::sort(names->begin(), names->end());
-      for (const std::string& name : *names) look_at_store(path, name, stores);
+      for (const std::string& name : *names) inspect_store(path, name, stores);
     }
   }
   if (!stores.names.empty() || existing_part(path) == path)
@@ -275,13 +275,13 @@ std::vector<Finding> examine_data(const std::string& directory) {
   Findings findings;
   for (const std::string& path : data_directories(directory)) add_stores(path, findings);
   Windows windows;
-  for (const auto& [name, topic] : durable_topics(directory)) look_at_window(name, *topic, windows);
+  for (const auto& [name, topic] : durable_topics(directory)) inspect_window(name, *topic, windows);
   findings.add("read-only", Severity::problem, "writing to their disk failed: ", windows.read_only,
                "mend the disk, then: leat fsck --repair NAME");
   findings.add("full disk", Severity::warning, "their disk has no room: ", windows.full,
                "publishing goes on by itself when there is room");
   findings.add("cannot write", Severity::warning,
-               "their keeper cannot write its files: ", windows.unwritable,
+               "their archiver cannot write its files: ", windows.unwritable,
                "raise its limit or give it the right, or open the topic in another process");
   findings.add(
       "stray memory", Severity::warning,

@@ -63,7 +63,7 @@ bool is_foreign(const std::string& path) {
 }
 
 // Finds groups that hold records and have no members.
-void look_at_groups(const std::string& directory, const std::string& name, Topics& topics) {
+void inspect_groups(const std::string& directory, const std::string& name, Topics& topics) {
   auto topic = Topic::open(name, Deadline::immediate(), directory);
   if (!topic) return;
   auto names = topic->group_names();
@@ -80,7 +80,7 @@ void look_at_groups(const std::string& directory, const std::string& name, Topic
   }
 }
 
-void look_at_topic(const detail::Fd& directory, const std::string& path, const std::string& name,
+void inspect_topic(const detail::Fd& directory, const std::string& path, const std::string& name,
                    Topics& topics) {
   const auto refused = [&](Error error) {
     if (error.code == Errc::permission)
@@ -92,9 +92,9 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
   if (!found && found.error().system_error == ENOENT) return;  // Deleted since.
   if (is_foreign(path + "/" + name)) return topics.foreign.push_back(name);
   if (!found) return refused(found.error());
-  auto attached = detail::SharedTopic::attach(*found);
+  auto attached = detail::MappedTopic::attach(*found);
   if (!attached) return refused(attached.error());
-  const detail::SharedTopic& topic = **attached;
+  const detail::MappedTopic& topic = **attached;
   const std::uint64_t bytes = bytes_of(path + "/" + name);
   std::size_t living = 0;
   std::string dead;
@@ -116,7 +116,7 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
     topics.unused_bytes += bytes;
   }
   // Opening a durable topic that nobody has open would recover and close it.
-  if (topic.durable() == nullptr || living != 0) look_at_groups(path, name, topics);
+  if (topic.durable() == nullptr || living != 0) inspect_groups(path, name, topics);
 }
 
 }  // namespace
@@ -176,7 +176,7 @@ std::vector<Finding> examine_topics(const std::string& directory) {
                         : Result<std::vector<std::string>>{last_system_error()};
     if (names) {
       std::sort(names->begin(), names->end());
-      for (const std::string& name : *names) look_at_topic(opened, directory, name, topics);
+      for (const std::string& name : *names) inspect_topic(opened, directory, name, topics);
     }
   }
   std::vector<Finding> findings{leftovers_finding(directory)};

@@ -56,7 +56,7 @@ std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& argum
           app.add_flag("--by-key", arguments.by_key,
                        "Records of one key go to one member at a time, in order"),
           add_number(app, "--max-deliveries", arguments.max_deliveries, 1,
-                     detail::HoldState::kMaxDeliveries - 1,
+                     detail::InFlightState::kMaxDeliveries - 1,
                      "A record that comes back after this many goes to topic TOPIC.GROUP.dead; by "
                      "default never"),
           add_duration(app, "--lease", arguments.lease,
@@ -275,7 +275,7 @@ const char* name_of(GroupMode mode) noexcept {
   return "unknown";
 }
 
-const char* name_of_claiming(Errc code) noexcept {
+const char* name_of_taking(Errc code) noexcept {
   return code == Errc::redelivery_full ? "redelivery_full" : "ok";
 }
 
@@ -290,7 +290,7 @@ Json to_json(const GroupInfo& info) {
           {"redelivered", info.redelivered},
           {"returned", info.returned},
           {"returned_limit", info.returned_limit},
-          {"claiming", name_of_claiming(info.claiming)},
+          {"taking", name_of_taking(info.taking)},
           {"dead_letters", info.dead_letters},
           {"dead_letter_topic", info.dead_letter_topic},
           {"mode", name_of(info.mode)},
@@ -338,7 +338,7 @@ void print_list(const Arguments& arguments, const Topic& topic, bool is_lost) {
     return;
   }
   if (groups.empty()) {
-    if (!is_lost) tell(fmt::format("topic '{}' has no groups", arguments.topic));
+    if (!is_lost) print_notice(fmt::format("topic '{}' has no groups", arguments.topic));
     return;
   }
   fmt::print("{:<{}}  {:>15}  {:>9}  {:>9}  {:>11}\n", "NAME", width, "LAG", "IN FLIGHT", "MEMBERS",
@@ -376,9 +376,9 @@ void print_info(const std::string& topic, const GroupInfo& info) {
       info.name, topic, options, number_text(info.lag), number_text(info.in_flight),
       number_text(info.in_flight_limit), number_text(info.returned),
       number_text(info.returned_limit), number_text(info.redelivered));
-  if (info.claiming != Errc::ok)
-    fmt::print("claiming     stopped: {}: {}\n", name_of_claiming(info.claiming),
-               describe(Error{info.claiming, 0}));
+  if (info.taking != Errc::ok)
+    fmt::print("taking       stopped: {}: {}\n", name_of_taking(info.taking),
+               describe(Error{info.taking, 0}));
   if (info.max_deliveries != 0) {
     fmt::print("dead letters {}, in topic {}\n", number_text(info.dead_letters),
                info.dead_letter_topic);
@@ -400,11 +400,11 @@ void print_info(const std::string& topic, const GroupInfo& info) {
 void info(const Arguments& arguments) {
   check_name("group", arguments.name);
   const Topic topic = open_topic(arguments.topic);
-  const GroupInfo facts = find_group(topic, arguments.name).info();
+  const GroupInfo description = find_group(topic, arguments.name).info();
   if (arguments.json)
-    fmt::print("{}\n", tool::json_text(to_json(facts), 2));
+    fmt::print("{}\n", tool::json_text(to_json(description), 2));
   else
-    print_info(arguments.topic, facts);
+    print_info(arguments.topic, description);
 }
 
 // ---- seek --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ class LiveView {
     with_keys  // in place, and the key q ends it, too
   };
   // How long it takes from a first look, with which nothing is shown, to the first rates.
-  static constexpr std::chrono::milliseconds kFirstLook{100};
+  static constexpr std::chrono::milliseconds kFirstPoll{100};
 
   explicit LiveView(Mode mode);
   ~LiveView();

@@ -1,8 +1,8 @@
 // How fast counters rise: what each was at the last look, compared with what it is at this one.
 //
 //     RateMeter meter;
-//     meter.look(now);  meter.rise("news", 100);       // nothing yet
-//     meter.look(now + 2s);  meter.rise("news", 150);  // 25 a second
+//     meter.sample(now);  meter.rise("news", 100);       // nothing yet
+//     meter.sample(now + 2s);  meter.rise("news", 150);  // 25 a second
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class RateMeter {
   using Time = std::chrono::steady_clock::time_point;
 
   // Begins a look.
-  void look(Time now) {
+  void sample(Time now) {
     before_ = std::exchange(now_, {});
     seconds_ = std::chrono::duration<double>(now - time_).count();
     time_ = now;

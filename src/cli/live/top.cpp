@@ -22,8 +22,8 @@ namespace leat::cli {
 namespace {
 
 // The busiest first.
-std::vector<TopicRates> look(RateMeter& meter) {
-  std::vector<TopicRates> topics = look_at_rates(meter);
+std::vector<TopicRates> poll(RateMeter& meter) {
+  std::vector<TopicRates> topics = measure_rates(meter);
   std::stable_sort(
       topics.begin(), topics.end(), [](const TopicRates& one, const TopicRates& other) {
         return one.records_per_second.value_or(0) > other.records_per_second.value_or(0);
@@ -50,7 +50,7 @@ void add_group(Table& table, const GroupInfo& group, std::optional<double> rate)
 }
 
 void add_topic(Table& table, const TopicRates& rates) {
-  const TopicFacts& topic = rates.facts;
+  const TopicDescription& topic = rates.description;
   if (topic.error.code != Errc::ok) {
     table.add({topic.name, tool::styled(tool::Style::red, error_text(topic.error))});
     return;
@@ -89,10 +89,10 @@ std::string text_of(const std::vector<TopicRates>& topics) {
 void top(std::uint64_t count) {
   RateMeter meter;
   LiveView view{LiveView::Mode::with_keys};
-  look(meter);
-  if (!view.wait_for(LiveView::kFirstLook)) return;
+  poll(meter);
+  if (!view.wait_for(LiveView::kFirstPoll)) return;
   do {
-    view.show(text_of(look(meter)));
+    view.show(text_of(poll(meter)));
   } while (--count != 0 && view.wait());
 }
 

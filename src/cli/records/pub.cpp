@@ -69,8 +69,8 @@ Topic open_or_create_topic(const PubArguments& arguments, const StopOnSignal& si
     check_room(detail::directory_path({}), TopicOptions::kDefaultCapacity);
     auto created = Topic::create(name);
     if (created) {
-      tell(fmt::format("created topic '{}' ({}, policy block)", name,
-                       size_text(TopicOptions::kDefaultCapacity)));
+      print_notice(fmt::format("created topic '{}' ({}, policy block)", name,
+                               size_text(TopicOptions::kDefaultCapacity)));
       return std::move(*created);
     }
     if (created.error().code != Errc::exists || deadline.passed()) fail(created.error(), name);
@@ -175,10 +175,10 @@ void check(PubArguments& arguments, bool has_delimiter) {
 }
 
 // Perhaps the file was meant, not its name.
-void tell_of_file(const std::string& message) {
+void warn_of_file(const std::string& message) {
   struct stat status {};
   if (::stat(message.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return;
-  tell(
+  print_notice(
       fmt::format("note: '{}' is published as it stands, and is also the name of a file: --file {} "
                   "publishes its lines",
                   message, message));
@@ -201,7 +201,7 @@ void publish(const PubArguments& arguments, const BrokerOptions& broker) {
   const bool has_input = arguments.messages.empty() && !arguments.generate_bytes;
   const detail::Fd input = has_input ? open_input(arguments.file) : detail::Fd{};
   if (!broker.is_given()) usable_directory(Missing::is_made);
-  if (arguments.messages.size() == 1) tell_of_file(arguments.messages.front());
+  if (arguments.messages.size() == 1) warn_of_file(arguments.messages.front());
   const StopOnSignal signals;
   if (broker.is_given()) {
     at_broker(

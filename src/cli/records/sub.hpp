@@ -87,10 +87,10 @@ void check_place_error(const Error& error, const Topic& topic, const std::string
 
 // With --from beginning, if room was reused: says that older records are gone, and why. `offsets`: where it
 // begins, for each partition that is read.
-void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& offsets);
+void report_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& offsets);
 
 // Says which offsets are not written, and why. `of_topic`: "NAME, ", or nothing.
-void tell_gap(const Event& event, const std::string& of_topic);
+void report_gap(const Event& event, const std::string& of_topic);
 
 // Each reads until a stop is requested, or as far as the options say.
 void read_topics(const SubArguments& arguments, const RecordWriter& writer,

@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kAtOnce = 64;  // Few, to leave records for other members.
-constexpr auto kLookAgain = 20ms;    // With --exit: how often to check what others still hold.
+constexpr auto kCheckAgain = 20ms;   // With --exit: how often to check what others still hold.
 
 Group open_group(const Topic& topic, const SubArguments& arguments, bool was_missing) {
   GroupArguments options = arguments.group_options;
@@ -28,13 +28,13 @@ Group open_group(const Topic& topic, const SubArguments& arguments, bool was_mis
   if (was_missing && is_end(options.from)) options.from = "beginning";
   Group group = open_or_create_group(topic, *arguments.group, options);
   if (!group.was_created() && !arguments.given_group_options.empty()) {
-    tell(
+    print_notice(
         fmt::format("group '{}' of topic '{}' exists already and stays as it is: only the command "
                     "that creates it can set {}",
                     group.name(), topic.name(), arguments.given_group_options));
   }
   if (group.was_created() && is_beginning(arguments.from))
-    tell_where_it_begins(topic, group.info().offsets);
+    report_where_it_begins(topic, group.info().offsets);
   return group;
 }
 
@@ -43,7 +43,7 @@ class GroupReader {
   GroupReader(const Topic& topic, const Group& group, Member& member, const RecordWriter& writer,
               const StopOnSignal& signals)
       : topic_{topic}, group_{group}, member_{member}, writer_{writer}, output_{signals} {
-    member_.on_event([](const Event& event) { tell_gap(event, {}); });
+    member_.on_event([](const Event& event) { report_gap(event, {}); });
   }
 
   bool is_closed() const noexcept { return output_.is_closed(); }
@@ -93,8 +93,8 @@ class GroupReader {
       if (!done) ++lost;
     }
     if (lost != 0) {
-      tell(fmt::format("{} record{} took longer than --lease: others get {}, too", lost,
-                       lost == 1 ? "" : "s", lost == 1 ? "it" : "them"));
+      print_notice(fmt::format("{} record{} took longer than --lease: others get {}, too", lost,
+                               lost == 1 ? "" : "s", lost == 1 ? "it" : "them"));
     }
   }
 
@@ -131,7 +131,7 @@ void read_as_member(const SubArguments& arguments, const RecordWriter& writer,
     if (count != 0 || !arguments.exit_at_end) continue;
     if (reader.is_done()) break;
     // An error is left to the next receive().
-    (void)member->wait(kLookAgain, signals.token());
+    (void)member->wait(kCheckAgain, signals.token());
   }
 }
 

@@ -19,7 +19,7 @@ std::optional<Topic> find_topic(const std::string& name, const SubArguments& arg
   if (topic) return std::move(*topic);
   if (topic.error().code != Errc::not_found || arguments.exit_at_end) fail(topic.error(), name);
   check_named_data_directory();
-  tell(
+  print_notice(
       fmt::format("waiting for topic '{}', which does not exist yet{}", name, similar_topic(name)));
   return std::nullopt;
 }
@@ -31,7 +31,7 @@ std::optional<Topic> wait_for_topic(const std::string& name, const StopOnSignal&
   fail(topic.error(), name);
 }
 
-void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& offsets) {
+void report_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& offsets) {
   constexpr std::size_t kShown = 8;
   const auto is_whole = [](std::uint64_t offset) { return offset == 0; };
   if (std::all_of(offsets.begin(), offsets.end(), is_whole)) return;
@@ -39,7 +39,7 @@ void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& 
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(offsets.size(), kShown); ++i)
     texts.push_back(number_text(offsets[i]));
-  const bool is_one = offsets.size() == 1;
+  const bool has_one_partition = offsets.size() == 1;
   const auto durable = topic.info().durable;
   const char* why =
       !durable ? "older records were overwritten, because no subscriber or group that had still to "
@@ -47,22 +47,24 @@ void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& 
       : durable->retention_bytes != 0 || durable->retention.count() != 0
           ? "older records were deleted, as --retention-bytes or --retention-time say"
           : "there are no older records, because numbering went on there after a failure";
-  tell(fmt::format("topic '{}' begins at offset{} {}{}{}: {}", topic.name(), is_one ? "" : "s",
-                   fmt::join(texts, " "), offsets.size() > kShown ? " …" : "",
-                   is_one ? "" : " of its partitions", why));
+  print_notice(fmt::format("topic '{}' begins at offset{} {}{}{}: {}", topic.name(),
+                           has_one_partition ? "" : "s", fmt::join(texts, " "),
+                           offsets.size() > kShown ? " …" : "",
+                           has_one_partition ? "" : " of its partitions", why));
 }
 
-void tell_gap(const Event& event, const std::string& of_topic) {
-  tell(fmt::format("gap of {} record{} at offset {} ({}partition {}): {}; next is offset {}",
-                   event.count, event.count == 1 ? "" : "s", event.first, of_topic, event.partition,
-                   name_of(event.reason), event.first + event.count));
+void report_gap(const Event& event, const std::string& of_topic) {
+  print_notice(
+      fmt::format("gap of {} record{} at offset {} ({}partition {}): {}; next is offset {}",
+                  event.count, event.count == 1 ? "" : "s", event.first, of_topic, event.partition,
+                  name_of(event.reason), event.first + event.count));
 }
 
 namespace {
 
 constexpr std::size_t kPollLimit = 1024;
 // How often to look for missing topics while reading others.
-constexpr std::chrono::milliseconds kLookForMissing{200};
+constexpr std::chrono::milliseconds kPollForMissing{200};
 
 // --read, if it was given.
 std::optional<Stage> stage_wanted(const SubArguments& arguments) {
@@ -85,7 +87,7 @@ SubscriberOptions options_for(const Topic& topic, const SubArguments& arguments,
     throw Failure{kExitUsage,
                   fmt::format("--read durable: topic '{}' is not durable", topic.name())};
   if (topic.policy() == Policy::overwrite && options.gating) {
-    tell(fmt::format(
+    print_notice(fmt::format(
         "topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)",
         topic.name()));
     options.gating = false;
@@ -111,9 +113,9 @@ class Source {
         stage_{stage_of(topic_, arguments)},
         subscriber_{open(topic_, arguments, was_missing)},
         was_lossy_{subscriber_.is_lossy()} {
-    if (is_beginning(arguments.from)) tell_beginning();
+    if (is_beginning(arguments.from)) report_beginning();
     const std::string of_topic = arguments.has_several_topics() ? topic_.name() + ", " : "";
-    subscriber_.on_event([of_topic](const Event& event) { tell_gap(event, of_topic); });
+    subscriber_.on_event([of_topic](const Event& event) { report_gap(event, of_topic); });
   }
 
   Subscriber& subscriber() noexcept { return subscriber_; }
@@ -128,8 +130,9 @@ class Source {
     }
     if (!was_lossy_ && subscriber_.is_lossy()) {
       was_lossy_ = true;
-      tell(fmt::format("too slow for topic '{}' (--evict-after): records may be lost from here on",
-                       topic_.name()));
+      print_notice(
+          fmt::format("too slow for topic '{}' (--evict-after): records may be lost from here on",
+                      topic_.name()));
     }
     return *count;
   }
@@ -163,12 +166,12 @@ class Source {
 
   bool reads(std::uint32_t partition) const { return !partition_ || *partition_ == partition; }
 
-  void tell_beginning() const {
+  void report_beginning() const {
     std::vector<std::uint64_t> offsets;
     for (std::uint32_t i = 0; i < topic_.partitions(); ++i) {
       if (reads(i)) offsets.push_back(subscriber_.offset(i));
     }
-    tell_where_it_begins(topic_, offsets);
+    report_where_it_begins(topic_, offsets);
   }
 
   Topic topic_;
@@ -231,7 +234,7 @@ class TopicsReader {
       missing_.clear();
       return;
     }
-    const Deadline deadline = missing_.empty() ? Deadline::never() : Deadline{kLookForMissing};
+    const Deadline deadline = missing_.empty() ? Deadline::never() : Deadline{kPollForMissing};
     if (sources_.empty()) {
       (void)Topic::open(missing_.front(), deadline, {}, signals_.token());
     } else {

@@ -26,7 +26,7 @@
 namespace leat::cli {
 
 // What the pullers of a topic are, to programs on the broker's machine: the only group that its protocol knows.
-inline constexpr char kPullers[] = "lightq";
+inline constexpr char kLightqGroup[] = "lightq";
 
 // Where --help shows these options.
 inline constexpr char kBrokerGroup[] = "At a broker (leat serve)";

@@ -26,10 +26,10 @@ void remote_seek(const BrokerOptions& options, const std::string& topic, const s
                  const std::string& place) {
   check_topic_name(topic);
   check_name("group", group);
-  if (group != kPullers) {
+  if (group != kLightqGroup) {
     throw Failure{kExitUsage, fmt::format("there is no group '{}': a topic of a broker has one "
                                           "group, {}",
-                                          group, kPullers)};
+                                          group, kLightqGroup)};
   }
   const std::string to = place_at_broker(place);
   Remote remote{options};

@@ -54,24 +54,24 @@ void remote_read(const BrokerOptions& options, const SubArguments& arguments,
                  const RecordWriter& writer, const StopOnSignal& signals) {
   if (arguments.has_several_topics())
     throw Failure{kExitUsage, "one topic at a time can be read from a broker"};
-  if (arguments.group && *arguments.group != kPullers) {
+  if (arguments.group && *arguments.group != kLightqGroup) {
     throw Failure{kExitUsage, fmt::format("--group: a broker has one group for each topic: {}; "
                                           "without --group, every subscriber gets everything",
-                                          kPullers)};
+                                          kLightqGroup)};
   }
-  const bool is_puller = arguments.group.has_value();
+  const bool is_consumer = arguments.group.has_value();
   const std::string& topic = arguments.topics.front();
   Remote remote{options, signals.token()};
   lightq::Consumer consumer{
       remote.admin.join(topic, remote.user,
-                        is_puller ? lightq::Role::puller : lightq::Role::subscriber,
+                        is_consumer ? lightq::Role::puller : lightq::Role::subscriber,
                         remote.to_answer()),
-      {.acknowledges = is_puller},
+      {.acknowledges = is_consumer},
       remote.to_connect()};
   RemoteReader reader{consumer, topic, writer, signals};
   reader.read(arguments.count.value_or(std::numeric_limits<std::uint64_t>::max()), remote.stop);
   // Also after a stop: without it, what was written would be written once more by another puller.
-  if (is_puller) consumer.finish({Deadline{std::chrono::seconds{5}}});
+  if (is_consumer) consumer.finish({Deadline{std::chrono::seconds{5}}});
 }
 
 }  // namespace leat::cli

@@ -50,7 +50,7 @@ void remote_list(const BrokerOptions& options, bool json) {
   for (const nlohmann::json& one : topics)
     table.add({text_at(one, "topic"), text_at(one, "topic_type"), text_at(one, "user_id")});
   if (topics.empty())
-    tell(fmt::format("no topics at {}", remote.uri.address.text()));
+    print_notice(fmt::format("no topics at {}", remote.uri.address.text()));
   else
     fmt::print("{}", table.text());
 }
@@ -60,14 +60,14 @@ void remote_info(const BrokerOptions& options, const std::string& topic, bool js
   Remote remote{options};
   const lightq::Stats stats = remote.admin.stats(topic, remote.user, remote.to_answer());
   if (json) {
-    const nlohmann::ordered_json facts{{"name", topic},
-                                       {"type", lightq::shown(stats.topic_type)},
-                                       {"waiting", stats.queue_size},
-                                       {"received", stats.messages_received},
-                                       {"sent", stats.messages_sent},
-                                       {"publishers", stats.publishers_count},
-                                       {"subscribers", stats.subscribers_count}};
-    fmt::print("{}\n", tool::json_text(facts, 2));
+    const nlohmann::ordered_json description{{"name", topic},
+                                             {"type", lightq::shown(stats.topic_type)},
+                                             {"waiting", stats.queue_size},
+                                             {"received", stats.messages_received},
+                                             {"sent", stats.messages_sent},
+                                             {"publishers", stats.publishers_count},
+                                             {"subscribers", stats.subscribers_count}};
+    fmt::print("{}\n", tool::json_text(description, 2));
     return;
   }
   fmt::print(
@@ -91,7 +91,7 @@ void remote_delete(const BrokerOptions& options, const std::vector<std::string>&
                         {"admin_password", remote.user.password}},
                        remote.to_answer());
     } catch (const lightq::Problem& problem) {
-      if (failure) tell(failure->what());
+      if (failure) print_notice(failure->what());
       failure.emplace(exit_code_for(problem.code()),
                       fmt::format("topic '{}': {}", topic, problem.what()));
     }

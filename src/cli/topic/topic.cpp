@@ -42,14 +42,14 @@ void set(const std::string& name, std::uint64_t max_capacity) {
 
 void shrink(const std::string& name) {
   const Topic topic = open_growing(name, "shrink");
-  auto given_back = topic.shrink();
-  if (given_back.error().code == Errc::busy) {
+  auto freed = topic.shrink();
+  if (freed.error().code == Errc::busy) {
     throw Failure{kExitNotThere, fmt::format("topic '{}' is just being grown or shrunk by somebody "
                                              "else: try again",
                                              name)};
   }
-  if (!given_back) fail(given_back.error(), name);
-  fmt::print("gave back {}; topic '{}' has {} now{}\n", size_text(*given_back), name,
+  if (!freed) fail(freed.error(), name);
+  fmt::print("gave back {}; topic '{}' has {} now{}\n", size_text(*freed), name,
              size_text(topic.info().capacity_bytes),
              topic.partitions() > 1 ? " in its largest partition" : "");
 }

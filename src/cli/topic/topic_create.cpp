@@ -310,7 +310,7 @@ void create(CreateArguments& arguments) {
   struct stat status {};
   if ((options.mode & 0066) != 0 && ::stat(directory.c_str(), &status) == 0 &&
       (status.st_mode & 0011) == 0) {
-    tell(
+    print_notice(
         fmt::format("note: {} lets nobody else in, so that --mode helps nobody: choose a shared "
                     "directory with --dir",
                     directory));

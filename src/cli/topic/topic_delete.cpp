@@ -98,7 +98,7 @@ void delete_topics(const DeleteArguments& arguments) {
     try {
       delete_topic(name, arguments.force);
     } catch (const Failure& failed) {
-      if (failure) tell(failure->what());
+      if (failure) print_notice(failure->what());
       failure = failed;
     }
   }

@@ -32,7 +32,7 @@ std::vector<GroupInfo> saved_groups_of(const TopicInfo& info) {
     if (!one.saved) continue;
     GroupInfo& group = groups.emplace_back();
     group.name = std::move(one.saved->name);
-    group.in_flight = one.saved->holds.size();
+    group.in_flight = one.saved->in_flight.size();
     for (std::size_t i = 0; i < info.partitions.size(); ++i) {
       const std::uint64_t end = info.partitions[i].end;
       group.offsets.push_back(std::min(one.saved->offsets[i], end));
@@ -45,7 +45,7 @@ std::vector<GroupInfo> saved_groups_of(const TopicInfo& info) {
 
 }  // namespace
 
-Result<TopicFacts> look_at_topic(const std::string& name) {
+Result<TopicDescription> describe_topic_named(const std::string& name) {
   auto directory = detail::open_directory({}, false);
   const bool has_window = directory && detail::has_name(directory->get(), name.c_str());
   if (!has_window && detail::has_store({}, name)) {
@@ -54,49 +54,49 @@ Result<TopicFacts> look_at_topic(const std::string& name) {
       const std::uint64_t most = closed->segment_bytes / 2 - detail::kRecordHeaderSize;
       const std::int64_t created_ms = closed->durable->created_ms;
       std::vector<GroupInfo> groups = saved_groups_of(*closed);
-      return TopicFacts{.name = name,
-                        .info = std::move(*closed),
-                        .groups = std::move(groups),
-                        .max_record_bytes = most,
-                        .created_ms = created_ms};
+      return TopicDescription{.name = name,
+                              .info = std::move(*closed),
+                              .groups = std::move(groups),
+                              .max_record_bytes = most,
+                              .created_ms = created_ms};
     }
     if (closed.error() != Errc::not_found) return closed.error();
   }
   auto topic = Topic::open(name);
   if (!topic) return topic.error();
-  return facts_of(*topic);
+  return describe_topic(*topic);
 }
 
-std::vector<TopicFacts> look_at_topics() {
+std::vector<TopicDescription> describe_topics() {
   const std::string directory = usable_directory(Missing::fails_if_named);
   check_named_data_directory();
   auto names = Topic::list();
   if (!names) throw system_failure("cannot list " + directory, names.error().system_error);
   std::sort(names->begin(), names->end());
-  std::vector<TopicFacts> all;
+  std::vector<TopicDescription> all;
   for (const std::string& name : *names) {
-    auto facts = look_at_topic(name);
-    if (facts)
-      all.push_back(std::move(*facts));
-    else if (facts.error().code != Errc::not_found)  // Deleted since.
-      all.push_back({.name = name, .error = facts.error()});
+    auto description = describe_topic_named(name);
+    if (description)
+      all.push_back(std::move(*description));
+    else if (description.error().code != Errc::not_found)  // Deleted since.
+      all.push_back({.name = name, .error = description.error()});
   }
   return all;
 }
 
-std::vector<TopicRates> look_at_rates(RateMeter& meter) {
+std::vector<TopicRates> measure_rates(RateMeter& meter) {
   std::vector<TopicRates> all;
-  meter.look(std::chrono::steady_clock::now());
-  for (TopicFacts& facts : look_at_topics()) {
-    TopicRates& one = all.emplace_back(TopicRates{std::move(facts)});
-    const TopicFacts& topic = one.facts;
+  meter.sample(std::chrono::steady_clock::now());
+  for (TopicDescription& description : describe_topics()) {
+    TopicRates& one = all.emplace_back(TopicRates{std::move(description)});
+    const TopicDescription& topic = one.description;
     if (topic.error.code != Errc::ok) continue;
     one.records_per_second = meter.rise(topic.name, total_published(topic.info));
     for (const GroupInfo& group : topic.groups) {
-      const std::uint64_t claimed =
+      const std::uint64_t taken =
           std::accumulate(group.offsets.begin(), group.offsets.end(), std::uint64_t{0});
       // No topic's name has a slash.
-      one.groups_per_second.push_back(meter.rise(topic.name + "/" + group.name, claimed));
+      one.groups_per_second.push_back(meter.rise(topic.name + "/" + group.name, taken));
     }
   }
   return all;

@@ -13,30 +13,30 @@
 
 namespace leat::cli {
 
-using facts::error_text;
-using facts::facts_of;
-using facts::has_offset;
-using facts::is_publisher;
-using facts::name_of;
-using facts::to_json;
-using facts::TopicFacts;
-using facts::total_capacity;
-using facts::total_published;
-using facts::total_records;
-using facts::total_used;
+using description::describe_topic;
+using description::error_text;
+using description::has_offset;
+using description::is_publisher;
+using description::name_of;
+using description::to_json;
+using description::TopicDescription;
+using description::total_capacity;
+using description::total_published;
+using description::total_records;
+using description::total_used;
 
 // Of a topic by name, which need not be open in any process.
-Result<TopicFacts> look_at_topic(const std::string& name);
+Result<TopicDescription> describe_topic_named(const std::string& name);
 // All topics of the directory, by name; also those that can't be opened.
-std::vector<TopicFacts> look_at_topics();
+std::vector<TopicDescription> describe_topics();
 
 struct TopicRates {
-  TopicFacts facts;
+  TopicDescription description;
   std::optional<double> records_per_second = {};
   std::vector<std::optional<double>> groups_per_second = {};  // Of its groups: records claimed.
 };
 // The same, and how fast each was since the meter's last look. Nothing is known at its first one.
-std::vector<TopicRates> look_at_rates(RateMeter& meter);
+std::vector<TopicRates> measure_rates(RateMeter& meter);
 
 // "everything", "what fits in 1 GiB a partition", "what is not older than 7d"
 std::string what_is_kept(const DurableInfo& durable);

@@ -31,31 +31,32 @@ std::string policy_text(const TopicInfo& info) {
   return text;
 }
 
-std::string capacity_text(const TopicFacts& facts) {
-  const TopicInfo& info = facts.info;
+std::string capacity_text(const TopicDescription& description) {
+  const TopicInfo& info = description.info;
   std::string text = size_text(info.capacity_bytes);
   if (info.policy == Policy::grow)
     text += fmt::format(" now, at most {}", size_text(info.max_capacity_bytes));
   if (info.partitions.size() > 1)
     text += fmt::format(" per partition, {} in all", size_text(total_capacity(info)));
   return text + fmt::format(", segments of {}, records up to {} bytes",
-                            size_text(info.segment_bytes), number_text(facts.max_record_bytes));
+                            size_text(info.segment_bytes),
+                            number_text(description.max_record_bytes));
 }
 
 // "2024-05-01 12:00:00, 3h ago"
-std::string created_text(const TopicFacts& facts) {
-  if (!facts.created_ms) return "-";
-  const std::time_t seconds = *facts.created_ms / 1000;
+std::string created_text(const TopicDescription& description) {
+  if (!description.created_ms) return "-";
+  const std::time_t seconds = *description.created_ms / 1000;
   std::tm local{};
   char text[64] = "";
   if (::localtime_r(&seconds, &local) != nullptr)
     std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return fmt::format("{}, {} ago", text, age_text(facts.created_ms));
+  return fmt::format("{}, {} ago", text, age_text(description.created_ms));
 }
 
-std::string groups_text(const TopicFacts& facts) {
+std::string groups_text(const TopicDescription& description) {
   std::string text;
-  for (const GroupInfo& group : facts.groups) {
+  for (const GroupInfo& group : description.groups) {
     text += text.empty() ? "" : ", ";
     text += fmt::format("{} (lag {}, {} member{})", group.name, number_text(group.lag),
                         group.members.size(), group.members.size() == 1 ? "" : "s");
@@ -76,7 +77,7 @@ std::string durable_text(const DurableInfo& durable) {
         "; {}, publishers wait or fail",
         is_full_disk(durable.reason)
             ? what_is_missing(durable.reason, durable.directory)
-            : fmt::format("the keeper cannot write ({})", std::strerror(durable.reason)));
+            : fmt::format("the archiver cannot write ({})", std::strerror(durable.reason)));
   if (durable.state != Errc::ok && durable.state != Errc::no_space)
     text += fmt::format("; read-only: {}", std::strerror(durable.reason));
   if (durable.cut_bytes != 0)
@@ -121,21 +122,22 @@ std::string participants_text(const TopicInfo& info) {
 void info(const std::string& name, bool json) {
   check_topic_name(name);
   usable_directory(Missing::fails_if_named);
-  auto found = look_at_topic(name);
+  auto found = describe_topic_named(name);
   if (!found) fail(found.error(), name);
-  const TopicFacts& facts = *found;
+  const TopicDescription& description = *found;
   if (json) {
-    fmt::print("{}\n", json_text(facts));
+    fmt::print("{}\n", json_text(description));
     return;
   }
   fmt::print(
       "topic     {}\nid        {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\n"
       "groups    {}\n",
-      name, facts.info.id.is_known() ? facts.info.id.text() : "-", policy_text(facts.info),
-      capacity_text(facts), size_text(total_used(facts.info)), created_text(facts),
-      groups_text(facts));
-  if (facts.info.durable) fmt::print("durable   {}\n", durable_text(*facts.info.durable));
-  fmt::print("\n{}\n{}", partitions_text(facts.info), participants_text(facts.info));
+      name, description.info.id.is_known() ? description.info.id.text() : "-",
+      policy_text(description.info), capacity_text(description),
+      size_text(total_used(description.info)), created_text(description), groups_text(description));
+  if (description.info.durable)
+    fmt::print("durable   {}\n", durable_text(*description.info.durable));
+  fmt::print("\n{}\n{}", partitions_text(description.info), participants_text(description.info));
 }
 
 }  // namespace

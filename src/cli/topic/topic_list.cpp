@@ -27,20 +27,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 bool has_publisher(const TopicRates& entry) {
-  const auto& participants = entry.facts.info.participants;
+  const auto& participants = entry.description.info.participants;
   return std::any_of(participants.begin(), participants.end(), is_publisher);
 }
 
 // Waits for the rates only where there is somebody to measure.
-std::vector<TopicRates> look_once() {
+std::vector<TopicRates> poll_once() {
   RateMeter meter;
-  std::vector<TopicRates> entries = look_at_rates(meter);
+  std::vector<TopicRates> entries = measure_rates(meter);
   if (std::any_of(entries.begin(), entries.end(), has_publisher)) {
-    std::this_thread::sleep_for(LiveView::kFirstLook);
-    return look_at_rates(meter);
+    std::this_thread::sleep_for(LiveView::kFirstPoll);
+    return measure_rates(meter);
   }
   for (TopicRates& entry : entries) {
-    if (entry.facts.error.code == Errc::ok) entry.records_per_second = 0;
+    if (entry.description.error.code == Errc::ok) entry.records_per_second = 0;
   }
   return entries;
 }
@@ -48,8 +48,8 @@ std::vector<TopicRates> look_once() {
 Json json_of(const std::vector<TopicRates>& entries) {
   Json all = Json::array();
   for (const TopicRates& entry : entries) {
-    Json& one = all.emplace_back(to_json(entry.facts));
-    if (entry.facts.error.code != Errc::ok) continue;
+    Json& one = all.emplace_back(to_json(entry.description));
+    if (entry.description.error.code != Errc::ok) continue;
     one["records_per_second"] = nullptr;
     if (entry.records_per_second) one["records_per_second"] = *entry.records_per_second;
   }
@@ -63,27 +63,27 @@ std::string table_of(const std::vector<TopicRates>& entries) {
               {"RATE", Align::right},       {"AGE", Align::right},
               {"GROUPS", Align::right},     {"PARTICIPANTS", Align::right}};
   for (const TopicRates& entry : entries) {
-    const TopicFacts& facts = entry.facts;
-    if (facts.error.code != Errc::ok) {
-      table.add({facts.name, tool::styled(tool::Style::red, error_text(facts.error))});
+    const TopicDescription& description = entry.description;
+    if (description.error.code != Errc::ok) {
+      table.add({description.name, tool::styled(tool::Style::red, error_text(description.error))});
       continue;
     }
-    const TopicInfo& info = facts.info;
-    table.add({facts.name, name_of(info.policy), size_text(total_capacity(info)),
+    const TopicInfo& info = description.info;
+    table.add({description.name, name_of(info.policy), size_text(total_capacity(info)),
                size_text(total_used(info)), number_text(info.partitions.size()),
                number_text(total_records(info)), rate_text(entry.records_per_second),
-               age_text(facts.created_ms), number_text(facts.groups.size()),
+               age_text(description.created_ms), number_text(description.groups.size()),
                number_text(info.participants.size())});
   }
   return table.text();
 }
 
 void list(bool json) {
-  const std::vector<TopicRates> entries = look_once();
+  const std::vector<TopicRates> entries = poll_once();
   if (json)
     fmt::print("{}\n", tool::json_text(json_of(entries), 2));
   else if (entries.empty())
-    tell(fmt::format("no topics in {}", detail::directory_path({})));
+    print_notice(fmt::format("no topics in {}", detail::directory_path({})));
   else
     fmt::print("{}", table_of(entries));
 }
@@ -92,10 +92,10 @@ void list(bool json) {
 void watch(bool json) {
   RateMeter meter;
   LiveView view{json ? LiveView::Mode::lines : LiveView::Mode::in_place};
-  look_at_rates(meter);
-  if (!view.wait_for(LiveView::kFirstLook)) return;
+  measure_rates(meter);
+  if (!view.wait_for(LiveView::kFirstPoll)) return;
   do {
-    const std::vector<TopicRates> entries = look_at_rates(meter);
+    const std::vector<TopicRates> entries = measure_rates(meter);
     view.show(json ? tool::json_text(json_of(entries)) + "\n" : table_of(entries));
   } while (view.wait());
 }

@@ -263,7 +263,7 @@ int receive_message(lightq_consumer_conn* consumer, char* buffer, unsigned buffe
     // One acknowledgement for all that came together.
     if (!receiver.consumer.has_next()) {
       guarded("receive_message", false, [&] {
-        receiver.consumer.tell();
+        receiver.consumer.send_count();
         return true;
       });
     }

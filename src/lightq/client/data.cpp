@@ -126,7 +126,7 @@ std::optional<Bytes> Consumer::next(const Patience& patience) {
       ++received_;
       return frame;
     }
-    tell();
+    send_count();
     if (inbox_.read(connection_)) continue;
     if (!connection_.wait_readable(patience, !out_.empty())) return std::nullopt;
   }
@@ -134,22 +134,22 @@ std::optional<Bytes> Consumer::next(const Patience& patience) {
 
 bool Consumer::has_next() const noexcept { return front_frame(inbox_.bytes()).needed == 0; }
 
-void Consumer::tell() {
+void Consumer::send_count() {
   if (!options_.acknowledges) return;
   do {
-    if (out_.empty() && told_ != done_) {
-      told_ = done_;
-      append_number(out_, told_);
+    if (out_.empty() && sent_count_ != done_) {
+      sent_count_ = done_;
+      append_number(out_, sent_count_);
     }
     const std::size_t sent = connection_.send_some(out_);
     out_.erase(0, sent);
-  } while (out_.empty() && told_ != done_);
+  } while (out_.empty() && sent_count_ != done_);
 }
 
 void Consumer::finish(const Patience& patience) {
   try {
     do {
-      tell();
+      send_count();
       if (!out_.empty() && !connection_.wait_readable(patience, true))
         throw connection_.gave_up(patience, "it takes no acknowledgements");
     } while (!out_.empty());

@@ -93,14 +93,14 @@ class Consumer {
   bool has_next() const noexcept;
 
   // This consumer is done with all messages that next() returned. Told to the broker before the next wait, or by
-  // tell(), not one by one.
+  // send_count(), not one by one.
   void acknowledge() noexcept { done_ = received_; }
   // The same for the first `count` of them; never fewer than before.
   void acknowledge(std::uint64_t count) noexcept {
     if (count > done_ && count <= received_) done_ = count;
   }
   // Tells it without waiting, as far as the kernel takes it.
-  void tell();
+  void send_count();
   // Tells it, ends the connection, and waits until the broker has closed it: then what was acknowledged is settled.
   // Messages that come meanwhile are dropped (and, with acknowledgements, go to others).
   //   timeout, stopped
@@ -114,7 +114,7 @@ class Consumer {
   ConsumerOptions options_;
   std::uint64_t received_ = 0;
   std::uint64_t done_ = 0;
-  std::uint64_t told_ = 0;
+  std::uint64_t sent_count_ = 0;
   std::string out_;  // Of the last count, what the kernel did not take.
 };
 

@@ -1,7 +1,7 @@
 // What calls of the client throw: one sentence for a person, and a code for a program.
 //
 //     try { admin.join("news", credentials, Role::producer); }
-//     catch (const Problem& problem) { tell(problem.what()); return exit_code_for(problem.code()); }
+//     catch (const Problem& problem) { send_count(problem.what()); return exit_code_for(problem.code()); }
 //
 // A sentence has no full stop and never contains a password. What a broker said is in it only in part, and without
 // control characters.

@@ -317,10 +317,10 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
 Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& request,
                                      AdminClient& client) {
   const bool is_producer = request.type == "pub";
-  const bool is_listener = request.type == "sub";
-  auto ready = is_producer   ? topic->attach()
-               : is_listener ? topic->expect_listener()
-                             : topic->expect_puller();
+  const bool is_subscriber = request.type == "sub";
+  auto ready = is_producer     ? topic->attach()
+               : is_subscriber ? topic->expect_subscriber()
+                               : topic->expect_group_consumer();
   if (!ready) return ready.problem();
   if (request.connection_type == "shm") return "shm:" + topics_.directory() + "/" + topic->name();
   auto port = open_ports(topic, request);
@@ -363,12 +363,12 @@ std::string Admin::connections_of(const BrokerTopic& topic) {
   const auto found = listed_.find(topic.stored().id);
   if (found != listed_.end()) return found->second.connections;
   Json list = Json::array();
-  for (DataRole* const client : topic.clients()) {
+  for (TopicClient* const client : topic.clients()) {
     if (list.size() == kMost) break;
     const ClientStats stats = client->stats();
     list.push_back({{"address", stats.address},
                     {"role", stats.role},
-                    {"user_id", client->entry().user},
+                    {"user_id", client->principal().user},
                     {"messages", stats.messages},
                     {"bytes", stats.bytes},
                     {"rate", std::llround(stats.rate)},
@@ -570,8 +570,8 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
 
 void Admin::close_refused(BrokerTopic& topic, const Credential& before, const std::string& user) {
   const auto now = credential_of(topic.stored(), user);
-  topic.close_clients("the right was taken away", [&](const DataRole& one) {
-    const std::int64_t version = one.entry().version;
+  topic.close_clients("the right was taken away", [&](const TopicClient& one) {
+    const std::int64_t version = one.principal().version;
     const bool is_the_users = version == before.version || topic.user_of_replaced(version) == user;
     return is_the_users && !(now && now->may(one.access()));
   });

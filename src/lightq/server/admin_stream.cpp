@@ -19,7 +19,7 @@ class AdminStream final : public ZmtpStream {
                    {.role = zmtp::Role::rep,
                     .allows_null = true,
                     .max_message_bytes = config.max_command_bytes},
-                   open_gate(config)},
+                   open_authenticator(config)},
         admin_{admin},
         config_{config},
         most_bytes_{config.max_command_bytes},
@@ -35,16 +35,15 @@ class AdminStream final : public ZmtpStream {
 
  private:
   // Each command has its own credentials.
-  static Gate open_gate(const Config& config) {
-    Gate gate;
-    gate.allows_null = true;
-    gate.handshake_time = config.handshake_time;
-    gate.welcome = [](const Address&) { return Entry{}; };
-    gate.version_of = [](const std::string&) { return 0; };
-    gate.check = [](const Logins::Asker&, const std::string&, Secret, const Logins::Done& done) {
-      done(Logins::Verdict::right);
-    };
-    return gate;
+  static Authenticator open_authenticator(const Config& config) {
+    Authenticator authenticator;
+    authenticator.allows_null = true;
+    authenticator.handshake_time = config.handshake_time;
+    authenticator.authorize_address = [](const Address&) { return Principal{}; };
+    authenticator.version_of = [](const std::string&) { return 0; };
+    authenticator.check = [](const Logins::Asker&, const std::string&, Secret,
+                             const Logins::Done& done) { done(Logins::Verdict::right); };
+    return authenticator;
   }
 
   // Does not greet before: docs/decisions/0029-who-speaks-first.md.

@@ -72,15 +72,15 @@ Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint
 
 void DataPorts::on_socket(const TopicPtr& topic, DataPort which, Accepted accepted) {
   if (which == DataPort::raw) {
-    connections_.start(make_raw_stream(std::move(accepted), topic, raw_gate_of(topic)),
+    connections_.start(make_raw_stream(std::move(accepted), topic, raw_authenticator_of(topic)),
                        Connections::Kind::data);
     return;
   }
   const DataLimits limits{.message_bytes = config_.max_message_bytes};
   const Access access = which == DataPort::producers ? Access::write : Access::read;
-  connections_.start(
-      make_data_stream(role_of(which), std::move(accepted), topic, gate_of(topic, access), limits),
-      Connections::Kind::data);
+  connections_.start(make_data_stream(role_of(which), std::move(accepted), topic,
+                                      authenticator_of(topic, access), limits),
+                     Connections::Kind::data);
 }
 
 DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
@@ -88,62 +88,68 @@ DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
   return own == DataAuth::unset ? config_.data_auth : own;
 }
 
-std::optional<Entry> DataPorts::welcome(const BrokerTopic& topic, const Stream::Address& address,
-                                        Access access) const {
+std::optional<Principal> DataPorts::authorize_address(const BrokerTopic& topic,
+                                                      const Stream::Address& address,
+                                                      Access access) const {
   const DataAuth auth = auth_of(topic);
-  if (auth == DataAuth::open) return Entry{};
+  if (auth == DataAuth::open) return Principal{};
   if (auth == DataAuth::password) return std::nullopt;
   const StoredTopic& stored = topic.stored();
   const auto has_joined = [&](std::int64_t version) {
     return topic.joined.contains({version, address});
   };
-  if (has_joined(stored.verifier_version)) return Entry{stored.user, stored.verifier_version};
+  if (has_joined(stored.verifier_version)) return Principal{stored.user, stored.verifier_version};
   for (const Right& right : stored.rights) {
     const bool may = access == Access::read ? right.may_read : right.may_write;
-    if (may && has_joined(right.verifier_version)) return Entry{right.user, right.verifier_version};
+    if (may && has_joined(right.verifier_version))
+      return Principal{right.user, right.verifier_version};
   }
   return std::nullopt;
 }
 
-std::optional<Entry> DataPorts::entry_of(const BrokerTopic& topic, const std::string& token,
-                                         Access access) const {
-  if (auth_of(topic) == DataAuth::open) return Entry{};  // As without a token.
+std::optional<Principal> DataPorts::principal_of(const BrokerTopic& topic, const std::string& token,
+                                                 Access access) const {
+  if (auth_of(topic) == DataAuth::open) return Principal{};  // As without a token.
   const auto claim = tokens_.read(token);
   if (!claim || claim->topic_id != topic.stored().id || claim->role != access) return std::nullopt;
   const auto credential = credential_of(topic.stored(), claim->user);
   if (!credential || credential->version != claim->verifier_version || !credential->may(access))
     return std::nullopt;
-  return Entry{claim->user, credential->version};
+  return Principal{claim->user, credential->version};
 }
 
-RawGate DataPorts::raw_gate_of(const TopicPtr& topic) {
-  return {.welcome = [this, topic](const Stream::Address& address,
-                                   Access access) { return welcome(*topic, address, access); },
-          .may_be_silent =
-              [topic](const Stream::Address& address) {
-                return topic->silent.contains(address) || !topic->greeting.contains(address);
-              },
-          .entry_of = [this, topic](const std::string& token,
-                                    Access access) { return entry_of(*topic, token, access); },
-          .handshake_time = config_.handshake_time,
-          .max_message_bytes = config_.max_message_bytes};
+RawAuthenticator DataPorts::raw_authenticator_of(const TopicPtr& topic) {
+  return {
+      .authorize_address =
+          [this, topic](const Stream::Address& address, Access access) {
+            return authorize_address(*topic, address, access);
+          },
+      .may_be_silent =
+          [topic](const Stream::Address& address) {
+            return topic->silent.contains(address) || !topic->greeting.contains(address);
+          },
+      .principal_of = [this, topic](const std::string& token,
+                                    Access access) { return principal_of(*topic, token, access); },
+      .handshake_time = config_.handshake_time,
+      .max_message_bytes = config_.max_message_bytes};
 }
 
-Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
-  Gate gate;
-  gate.allows_null = auth_of(*topic) != DataAuth::password;
-  gate.handshake_time = config_.handshake_time;
-  gate.welcome = [this, topic, access](const Stream::Address& address) {
-    return welcome(*topic, address, access);
+Authenticator DataPorts::authenticator_of(const TopicPtr& topic, Access access) {
+  Authenticator authenticator;
+  authenticator.allows_null = auth_of(*topic) != DataAuth::password;
+  authenticator.handshake_time = config_.handshake_time;
+  authenticator.authorize_address = [this, topic, access](const Stream::Address& address) {
+    return authorize_address(*topic, address, access);
   };
-  gate.version_of = [this, topic, access](const std::string& user) -> std::optional<std::int64_t> {
+  authenticator.version_of = [this, topic,
+                              access](const std::string& user) -> std::optional<std::int64_t> {
     if (auth_of(*topic) == DataAuth::open) return 0;
     const auto credential = credential_of(topic->stored(), user);
     if (!credential || !credential->may(access)) return std::nullopt;
     return credential->version;
   };
-  gate.check = [this, topic, access](const Logins::Asker& asker, const std::string& user,
-                                     Secret password, Logins::Done done) {
+  authenticator.check = [this, topic, access](const Logins::Asker& asker, const std::string& user,
+                                              Secret password, Logins::Done done) {
     if (auth_of(*topic) == DataAuth::open) return done(Logins::Verdict::right);
     const auto credential = credential_of(topic->stored(), user);
     const bool may_come = credential && credential->may(access);
@@ -151,7 +157,7 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
                    may_come ? credential->verifier : std::optional<Verifier>{}},
                   std::move(password), std::move(done));
   };
-  return gate;
+  return authenticator;
 }
 
 }  // namespace leat::broker::lightq

@@ -52,13 +52,13 @@ class DataPorts {
  private:
   Outcome<void> listen(const TopicPtr& topic, DataPort which, std::uint16_t port);
   void on_socket(const TopicPtr& topic, DataPort which, Accepted accepted);
-  // As in Gate and RawGate.
-  std::optional<Entry> welcome(const BrokerTopic& topic, const Stream::Address& address,
-                               Access access) const;
-  std::optional<Entry> entry_of(const BrokerTopic& topic, const std::string& token,
-                                Access access) const;
-  Gate gate_of(const TopicPtr& topic, Access access);
-  RawGate raw_gate_of(const TopicPtr& topic);
+  // As in Gate and RawAuthenticator.
+  std::optional<Principal> authorize_address(const BrokerTopic& topic,
+                                             const Stream::Address& address, Access access) const;
+  std::optional<Principal> principal_of(const BrokerTopic& topic, const std::string& token,
+                                        Access access) const;
+  Authenticator authenticator_of(const TopicPtr& topic, Access access);
+  RawAuthenticator raw_authenticator_of(const TopicPtr& topic);
 
   boost::asio::io_context& loop_;
   const Config& config_;

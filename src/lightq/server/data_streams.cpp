@@ -8,27 +8,28 @@ namespace leat::broker::lightq {
 namespace {
 
 constexpr Encoding kZmtp{
-    .for_puller = [](std::string& out,
-                     const Record& record) { zmtp::append_frame(out, record.value, 0); },
-    .for_listener =
+    .for_consumer = [](std::string& out,
+                       const Record& record) { zmtp::append_frame(out, record.value, 0); },
+    .for_subscriber =
         [](std::string& out, const std::string& topic, const Record& record) {
           zmtp::append_message(out, Bytes{topic}, record.value);
         }};
 
 class DataStream final : public ZmtpStream {
  public:
-  DataStream(Accepted accepted, const zmtp::Rules& rules, const TopicPtr& shared, const Gate& gate)
-      : ZmtpStream{std::move(accepted), rules, gate}, topic_{shared} {
+  DataStream(Accepted accepted, const zmtp::Rules& rules, const TopicPtr& shared,
+             const Authenticator& authenticator)
+      : ZmtpStream{std::move(accepted), rules, authenticator}, topic_{shared} {
     BrokerTopic& topic = *topic_;
     switch (rules.role) {
-      case zmtp::Role::pull: role_ = std::make_unique<ProducerRole>(*this, topic); break;
+      case zmtp::Role::pull: client_ = std::make_unique<PublishingClient>(*this, topic); break;
       case zmtp::Role::push:
-        role_ = std::make_unique<PullerRole>(*this, topic, kZmtp, false);
+        client_ = std::make_unique<ConsumingClient>(*this, topic, kZmtp, false);
         break;
       default:
-        auto listener = std::make_unique<ListenerRole>(*this, topic, kZmtp);
-        listener_ = listener.get();
-        role_ = std::move(listener);
+        auto subscriber = std::make_unique<SubscribingClient>(*this, topic, kZmtp);
+        subscriber_ = subscriber.get();
+        client_ = std::move(subscriber);
     }
   }
 
@@ -40,35 +41,35 @@ class DataStream final : public ZmtpStream {
 
  private:
   bool on_ready() override {
-    auto opened = role_->open({user(), version()});
-    if (opened) return role_->begin();
+    auto opened = client_->open({user(), version()});
+    if (opened) return client_->begin();
     close_later(opened.problem().sentence);
     return false;
   }
-  void on_finishing() override { role_->leave(); }
+  void on_finishing() override { client_->leave(); }
   void on_closed(const std::string& why) override {
-    role_->leave();
+    client_->leave();
     spdlog::debug("topic {}: {} left: {}", topic_->name(), peer_name(), why);
   }
   // Each part of a message is a message.
-  bool on_message(Bytes body, bool /*more*/) override { return role_->on_message(body); }
-  bool on_idle() override { return role_->on_idle(); }
-  void on_sent() override { role_->on_sent(); }
+  bool on_message(Bytes body, bool /*more*/) override { return client_->on_message(body); }
+  bool on_idle() override { return client_->on_idle(); }
+  void on_sent() override { client_->on_sent(); }
 
   // The first part of each message is the topic's name, so a prefix matches all of them or none.
   void on_subscription(Bytes prefix, bool is_new) override {
-    if (listener_ == nullptr || !topic_->name().starts_with(prefix.text())) return;
+    if (subscriber_ == nullptr || !topic_->name().starts_with(prefix.text())) return;
     std::uint64_t& count = matches_[prefix.size()];
     if (!is_new && count == 0) return;  // It cancels what it has not subscribed to.
     const bool listened = all_matches_ != 0;
     is_new ? ++count : --count;
     is_new ? ++all_matches_ : --all_matches_;
-    if (listened != (all_matches_ != 0)) listener_->listen(!listened);
+    if (listened != (all_matches_ != 0)) subscriber_->listen(!listened);
   }
 
   TopicPtr topic_;
-  std::unique_ptr<DataRole> role_;
-  ListenerRole* listener_ = nullptr;  // If it is one.
+  std::unique_ptr<TopicClient> client_;
+  SubscribingClient* subscriber_ = nullptr;  // If it is one.
   // Its subscriptions that are to this topic, by their length: of each length there is one that matches.
   std::map<std::size_t, std::uint64_t> matches_;
   std::uint64_t all_matches_ = 0;
@@ -77,10 +78,12 @@ class DataStream final : public ZmtpStream {
 }  // namespace
 
 std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Accepted accepted, const TopicPtr& topic,
-                                         const Gate& gate, const DataLimits& limits) {
-  const zmtp::Rules rules{
-      .role = role, .allows_null = gate.allows_null, .max_message_bytes = limits.message_bytes};
-  return std::make_shared<DataStream>(std::move(accepted), rules, topic, gate);
+                                         const Authenticator& authenticator,
+                                         const DataLimits& limits) {
+  const zmtp::Rules rules{.role = role,
+                          .allows_null = authenticator.allows_null,
+                          .max_message_bytes = limits.message_bytes};
+  return std::make_shared<DataStream>(std::move(accepted), rules, topic, authenticator);
 }
 
 }  // namespace leat::broker::lightq

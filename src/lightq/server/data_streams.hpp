@@ -1,6 +1,6 @@
 // The connections at LightQ's data ports: producers (PUSH), pullers (PULL) and subscribers (SUB).
 //
-//     connections.start(make_data_stream(zmtp::Role::pull, std::move(accepted), topic, gate, limits));
+//     connections.start(make_data_stream(zmtp::Role::pull, std::move(accepted), topic, authenticator, limits));
 //
 // Each part of a producer's message is a message of the topic. Pullers get messages of one part; subscribers get two: the
 // name of the topic, and the message.
@@ -18,6 +18,7 @@ struct DataLimits {
 };
 
 std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Accepted accepted, const TopicPtr& topic,
-                                         const Gate& gate, const DataLimits& limits);
+                                         const Authenticator& authenticator,
+                                         const DataLimits& limits);
 
 }  // namespace leat::broker::lightq

@@ -19,7 +19,7 @@ Outcome<Hello> parse_hello(std::string_view text) {
   if (type == "pub") {
     hello.role = Role::producer;
   } else if (type == "sub") {
-    hello.role = Role::listener;
+    hello.role = Role::subscriber;
   } else if (type != "pull") {
     return refuse("type is none of pub, pull and sub");
   }

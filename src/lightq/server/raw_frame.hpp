@@ -25,7 +25,7 @@ using leat::lightq::kLengthBytes;
 using leat::lightq::kMaxHello;
 using leat::lightq::little_endian;
 
-enum class Role { producer, puller, listener };
+enum class Role { producer, puller, subscriber };
 
 struct Hello {
   Role role = Role::puller;

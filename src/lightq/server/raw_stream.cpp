@@ -11,19 +11,22 @@ namespace {
 constexpr std::chrono::milliseconds kSilence{100};
 
 constexpr Encoding kRaw{
-    .for_puller = [](std::string& out,
-                     const Record& record) { raw::append_frame(out, record.value); },
-    .for_listener = [](std::string& out, const std::string& /*topic*/,
-                       const Record& record) { raw::append_frame(out, record.value); }};
+    .for_consumer = [](std::string& out,
+                       const Record& record) { raw::append_frame(out, record.value); },
+    .for_subscriber = [](std::string& out, const std::string& /*topic*/,
+                         const Record& record) { raw::append_frame(out, record.value); }};
 
 class RawStream final : public Stream {
  public:
-  RawStream(Accepted accepted, TopicPtr topic, RawGate gate)
-      : Stream{std::move(accepted)}, topic_{std::move(topic)}, gate_{std::move(gate)} {}
+  RawStream(Accepted accepted, TopicPtr topic, RawAuthenticator authenticator)
+      : Stream{std::move(accepted)},
+        topic_{std::move(topic)},
+        authenticator_{std::move(authenticator)} {}
 
   void begin() override {
-    start_clock(gate_.handshake_time, "no hello in time");
-    if (gate_.may_be_silent(address()) && gate_.welcome(address(), Access::read))
+    start_clock(authenticator_.handshake_time, "no hello in time");
+    if (authenticator_.may_be_silent(address()) &&
+        authenticator_.authorize_address(address(), Access::read))
       wait_for_silence();
     Stream::begin();
   }
@@ -36,7 +39,7 @@ class RawStream final : public Stream {
  private:
   std::size_t on_bytes(Bytes& bytes) override {
     silence_.reset();
-    if (!role_) return on_hello(bytes);
+    if (!client_) return on_hello(bytes);
     if (!has_greeted_) {  // No client of LightQ sends anything; this one would think that it is heard.
       close_later("its hello came too late");
       return kPause;
@@ -52,10 +55,11 @@ class RawStream final : public Stream {
   void wait_for_silence() {
     silence_ = std::make_unique<PatientTimer>(loop());
     silence_->start(kSilence, [this] {
-      const auto entry = gate_.welcome(address(), Access::read);
-      if (!entry) return;
-      if (auto opened = open_role({}, *entry); !opened) return close(opened.problem().sentence);
-      (void)begin_role();  // It pulls.
+      const auto principal = authenticator_.authorize_address(address(), Access::read);
+      if (!principal) return;
+      if (auto opened = open_client({}, *principal); !opened)
+        return close(opened.problem().sentence);
+      (void)begin_client();  // It pulls.
     });
   }
 
@@ -68,13 +72,15 @@ class RawStream final : public Stream {
     if (!hello) return refuse(hello.problem().sentence);
     if (refusal_ != nullptr) return refuse(refusal_);
     const Access access = hello->role == raw::Role::producer ? Access::write : Access::read;
-    const auto entry = hello->token.empty() ? gate_.welcome(address(), access)
-                                            : gate_.entry_of(hello->token, access);
-    if (!entry) return refuse("unauthorized_access");
+    const auto principal = hello->token.empty()
+                               ? authenticator_.authorize_address(address(), access)
+                               : authenticator_.principal_of(hello->token, access);
+    if (!principal) return refuse("unauthorized_access");
     has_greeted_ = true;
-    if (auto opened = open_role(*hello, *entry); !opened) return refuse(opened.problem().sentence);
+    if (auto opened = open_client(*hello, *principal); !opened)
+      return refuse(opened.problem().sentence);
     answer({{"status", "ok"}, {"topic", topic_->name()}});
-    return begin_role() && is_open() ? on_bytes(bytes) : kPause;
+    return begin_client() && is_open() ? on_bytes(bytes) : kPause;
   }
 
   std::size_t refuse(const std::string& why) {
@@ -88,28 +94,28 @@ class RawStream final : public Stream {
     flush();
   }
 
-  Outcome<void> open_role(const raw::Hello& hello, const Entry& entry) {
+  Outcome<void> open_client(const raw::Hello& hello, const Principal& principal) {
     stop_clock();
     kind_ = hello.role;
     acknowledges_ = hello.acknowledges;
     if (kind_ == raw::Role::producer) {
-      role_ = std::make_unique<ProducerRole>(*this, *topic_, [this](std::uint64_t count) {
+      client_ = std::make_unique<PublishingClient>(*this, *topic_, [this](std::uint64_t count) {
         published_ = count;
-        tell_count();
+        send_count();
       });
     } else if (kind_ == raw::Role::puller) {
-      auto puller = std::make_unique<PullerRole>(*this, *topic_, kRaw, acknowledges_);
-      puller_ = puller.get();
-      role_ = std::move(puller);
+      auto puller = std::make_unique<ConsumingClient>(*this, *topic_, kRaw, acknowledges_);
+      consumer_ = puller.get();
+      client_ = std::move(puller);
     } else {
-      role_ = std::make_unique<ListenerRole>(*this, *topic_, kRaw);
+      client_ = std::make_unique<SubscribingClient>(*this, *topic_, kRaw);
     }
-    return role_->open(entry);
+    return client_->open(principal);
   }
 
-  bool begin_role() {
-    if (!role_->begin()) return false;
-    if (kind_ == raw::Role::listener) static_cast<ListenerRole&>(*role_).listen(true);
+  bool begin_client() {
+    if (!client_->begin()) return false;
+    if (kind_ == raw::Role::subscriber) static_cast<SubscribingClient&>(*client_).listen(true);
     return true;
   }
 
@@ -118,28 +124,28 @@ class RawStream final : public Stream {
   std::size_t on_messages(Bytes& bytes) {
     for (;;) {
       const raw::Frame frame = raw::front_frame(bytes);
-      if (frame.length > gate_.max_message_bytes) {
+      if (frame.length > authenticator_.max_message_bytes) {
         const std::string why = fmt::format("a message of {} bytes; the limit is {}", frame.length,
-                                            gate_.max_message_bytes);
-        (void)role_->on_idle();  // What came before counts.
+                                            authenticator_.max_message_bytes);
+        (void)client_->on_idle();  // What came before counts.
         finish(why);
         return kPause;
       }
-      if (frame.needed != 0) return role_->on_idle() ? frame.needed : kPause;
+      if (frame.needed != 0) return client_->on_idle() ? frame.needed : kPause;
       bytes = bytes.subspan(raw::kLengthBytes + frame.length);
-      if (!role_->on_message(frame.payload)) return kPause;
+      if (!client_->on_message(frame.payload)) return kPause;
     }
   }
 
   // A client that does not read is told only the last one.
-  void tell_count() {
-    if (unsent() != 0 || told_ == published_) return;
+  void send_count() {
+    if (unsent() != 0 || sent_count_ == published_) return;
     append_count();
     flush();
   }
   void append_count() {
-    told_ = published_;
-    raw::append_number(out(), told_);
+    sent_count_ = published_;
+    raw::append_number(out(), sent_count_);
   }
 
   // Only the last one matters.
@@ -148,7 +154,7 @@ class RawStream final : public Stream {
     if (whole != 0) {
       const std::byte* const last = bytes.data() + (whole - 1) * raw::kCountBytes;
       bytes = bytes.subspan(whole * raw::kCountBytes);
-      if (!puller_->on_done(raw::little_endian<std::uint64_t>(last))) {
+      if (!consumer_->on_done(raw::little_endian<std::uint64_t>(last))) {
         close_later("acknowledges messages that it did not get");
         return kPause;
       }
@@ -157,12 +163,12 @@ class RawStream final : public Stream {
   }
 
   void on_sent() override {
-    if (role_) role_->on_sent();
-    tell_count();
+    if (client_) client_->on_sent();
+    send_count();
   }
   void on_finishing() override {
     leave();
-    if (told_ != published_) append_count();  // Behind an earlier one that was not sent yet.
+    if (sent_count_ != published_) append_count();  // Behind an earlier one that was not sent yet.
   }
   void on_closed(const std::string& why) override {
     silence_.reset();
@@ -170,26 +176,28 @@ class RawStream final : public Stream {
     spdlog::debug("topic {}: {} left: {}", topic_->name(), peer_name(), why);
   }
   void leave() {
-    if (role_) role_->leave();
+    if (client_) client_->leave();
   }
 
   TopicPtr topic_;
-  RawGate gate_;
+  RawAuthenticator authenticator_;
   const char* refusal_ = nullptr;          // Why it is not let in, whoever it is.
   std::unique_ptr<PatientTimer> silence_;  // While it may be a client that says nothing.
   bool has_greeted_ = false;
   raw::Role kind_ = raw::Role::puller;
   bool acknowledges_ = false;
-  std::unique_ptr<DataRole> role_;  // Once it is let in.
-  PullerRole* puller_ = nullptr;    // If it is one.
+  std::unique_ptr<TopicClient> client_;  // Once it is let in.
+  ConsumingClient* consumer_ = nullptr;  // If it is one.
   std::uint64_t published_ = 0;     // Of a producer's messages.
-  std::uint64_t told_ = 0;
+  std::uint64_t sent_count_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<Stream> make_raw_stream(Accepted accepted, TopicPtr topic, RawGate gate) {
-  return std::make_shared<RawStream>(std::move(accepted), std::move(topic), std::move(gate));
+std::shared_ptr<Stream> make_raw_stream(Accepted accepted, TopicPtr topic,
+                                        RawAuthenticator authenticator) {
+  return std::make_shared<RawStream>(std::move(accepted), std::move(topic),
+                                     std::move(authenticator));
 }
 
 }  // namespace leat::broker::lightq

@@ -1,6 +1,6 @@
 // A connection at a topic's raw port: producers, pullers and subscribers with raw framing (raw_frame.hpp).
 //
-//     connections.start(make_raw_stream(std::move(accepted), topic, gate, limits));
+//     connections.start(make_raw_stream(std::move(accepted), topic, authenticator, limits));
 //
 // A client that says nothing for a moment is a puller of LightQ, which sends nothing; it gets messages if it needs no token,
 // unless those who have joined from its address all know that they are to say hello.
@@ -19,17 +19,18 @@
 namespace leat::broker::lightq {
 
 // Decides about one client.
-struct RawGate {
+struct RawAuthenticator {
   // What lets a client at this address in without a token; none: nothing.
-  std::function<std::optional<Entry>(const Stream::Address&, Access)> welcome;
+  std::function<std::optional<Principal>(const Stream::Address&, Access)> authorize_address;
   // Whether a client at this address may be one of LightQ, which says no hello.
   std::function<bool(const Stream::Address&)> may_be_silent;
   // What a token is good for; none: nothing.
-  std::function<std::optional<Entry>(const std::string& token, Access)> entry_of;
+  std::function<std::optional<Principal>(const std::string& token, Access)> principal_of;
   std::chrono::milliseconds handshake_time{10'000};
   std::size_t max_message_bytes = 1u << 20;
 };
 
-std::shared_ptr<Stream> make_raw_stream(Accepted accepted, TopicPtr topic, RawGate gate);
+std::shared_ptr<Stream> make_raw_stream(Accepted accepted, TopicPtr topic,
+                                        RawAuthenticator authenticator);
 
 }  // namespace leat::broker::lightq

@@ -21,7 +21,7 @@ namespace {
 
 using tool::Failure;
 using tool::kExitUsage;
-using tool::tell;
+using tool::print_notice;
 
 struct BrokerArguments {
   std::string user = kAdminUser;
@@ -60,7 +60,7 @@ void create_test(const lightq::Address& address, const std::string& admin_passwo
     } catch (const lightq::Problem& problem) {
       if (problem.code() == Errc::exists) return;  // Made by an earlier run.
       if (problem.code() != Errc::not_found || deadline.passed()) {
-        tell(fmt::format("topic test was not made: {}", problem.what()));
+        print_notice(fmt::format("topic test was not made: {}", problem.what()));
         return;
       }
     }

@@ -18,7 +18,7 @@ namespace {
 
 using tool::Failure;
 using tool::kExitUsage;
-using tool::tell;
+using tool::print_notice;
 
 constexpr char kDocumentedPassword[] = "T0p$3cr31";
 
@@ -88,7 +88,7 @@ std::string password_of(const PasswordOptions& options, const char* variable,
                                           "which everybody knows, is for 127.0.0.1 only",
                                           lightq::shown(user), variable)};
   }
-  tell(
+  print_notice(
       fmt::format("note: the password of {} is the one of LightQ's documentation, which everybody "
                   "knows; {} is for another one",
                   lightq::shown(user), variable));

@@ -61,11 +61,11 @@ TEST(RawHello, TellsTheRole) {
   EXPECT_EQ(puller->role, Role::puller);
   EXPECT_TRUE(puller->acknowledges);
   EXPECT_EQ(puller->token, "");
-  const auto listener = parse_hello(R"({"type": "sub", "acknowledge": false, "token": 5})");
-  ASSERT_TRUE(listener);
-  EXPECT_EQ(listener->role, Role::listener);
-  EXPECT_FALSE(listener->acknowledges);
-  EXPECT_EQ(listener->token, "");
+  const auto subscriber = parse_hello(R"({"type": "sub", "acknowledge": false, "token": 5})");
+  ASSERT_TRUE(subscriber);
+  EXPECT_EQ(subscriber->role, Role::subscriber);
+  EXPECT_FALSE(subscriber->acknowledges);
+  EXPECT_EQ(subscriber->token, "");
 }
 
 TEST(RawHello, WhatIsNoneIsRefusedWithASentence) {

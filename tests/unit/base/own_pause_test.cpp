@@ -16,7 +16,7 @@ constexpr std::int64_t kLimit = 500 * kMs;
 std::int64_t first_late(OwnPause& pause, std::int64_t from, std::int64_t to, std::int64_t since,
                         std::int64_t limit, std::int64_t step = 2 * kMs) {
   for (std::int64_t now = from; now <= to; now += step) {
-    pause.look(now);
+    pause.check(now);
     if (pause.is_late(now, since, limit)) return now;
   }
   return -1;
@@ -48,7 +48,7 @@ TEST(OwnPause, TwoStandstillsInARowAreForgiven) {
     OwnPause pause;
     pause.begin(0);
     for (const std::int64_t now : {5000 * kMs, 10'000 * kMs, 10'002 * kMs}) {
-      pause.look(now);
+      pause.check(now);
       EXPECT_FALSE(pause.is_late(now, 0, limit)) << limit << ' ' << now;
     }
   }
@@ -71,10 +71,10 @@ TEST(OwnPause, EachStandstillHasAWaitOfItsOwn) {
 }
 
 // Two or more looks that are 1 ms apart, again and again.
-TEST(OwnPause, EveryRhythmOfLooksActsInTheEnd) {
+TEST(OwnPause, EveryRhythmOfChecksActsInTheEnd) {
   for (const std::int64_t limit : {20 * kMs, kLimit, 1000 * kMs}) {
     for (const std::int64_t gap : {50 * kMs, 99 * kMs, 101 * kMs, 200 * kMs, 1000 * kMs}) {
-      for (const std::int64_t looks : {1, 2, 3, 5, 60, 99, 101}) {
+      for (const std::int64_t checks : {1, 2, 3, 5, 60, 99, 101}) {
         OwnPause pause;
         pause.begin(0);
         std::int64_t late = -1;
@@ -82,33 +82,33 @@ TEST(OwnPause, EveryRhythmOfLooksActsInTheEnd) {
         std::int64_t gaps = 0;
         for (std::int64_t now = gap; late < 0 && gaps < 100; now += gap) {
           if (now >= limit) ++gaps;
-          for (std::int64_t i = 0; late < 0 && i < looks; ++i, now += kMs) {
-            pause.look(now);
+          for (std::int64_t i = 0; late < 0 && i < checks; ++i, now += kMs) {
+            pause.check(now);
             if (pause.is_late(now, 0, limit)) late = now;
             if (now >= limit) ran += kMs;
           }
         }
-        EXPECT_GE(late, limit) << gap << ' ' << looks;
-        EXPECT_LE(gaps, 4) << limit << ' ' << gap << ' ' << looks;
-        EXPECT_LE(ran, 105 * kMs) << limit << ' ' << gap << ' ' << looks;
+        EXPECT_GE(late, limit) << gap << ' ' << checks;
+        EXPECT_LE(gaps, 4) << limit << ' ' << gap << ' ' << checks;
+        EXPECT_LE(ran, 105 * kMs) << limit << ' ' << gap << ' ' << checks;
       }
     }
   }
 }
 
-// look_again_in_ns() says when, also if each sleep ends late.
+// check_again_in_ns() says when, also if each sleep ends late.
 TEST(OwnPause, SleepsAsLongAsToldEndTheWait) {
   for (const std::int64_t delay : {0 * kMs, 90 * kMs, 150 * kMs}) {
     OwnPause pause;
     pause.begin(0);
     std::int64_t now = 5000 * kMs;
-    int looks = 1;
-    for (pause.look(now); !pause.is_late(now, 0, kLimit) && looks < 100; ++looks) {
-      const std::int64_t ns = pause.look_again_in_ns(kLimit);
+    int checks = 1;
+    for (pause.check(now); !pause.is_late(now, 0, kLimit) && checks < 100; ++checks) {
+      const std::int64_t ns = pause.check_again_in_ns(kLimit);
       pause.sleep_for(ns);
-      pause.look(now += ns + delay);
+      pause.check(now += ns + delay);
     }
-    EXPECT_LE(looks, 5) << delay;
+    EXPECT_LE(checks, 5) << delay;
   }
 }
 
@@ -120,7 +120,7 @@ TEST(OwnPause, AShortPauseIsNone) {
 }
 
 // A program that polls once a second.
-TEST(OwnPause, WhoLooksSeldomActsAllTheSame) {
+TEST(OwnPause, WhoChecksSeldomActsAllTheSame) {
   OwnPause pause;
   pause.begin(0);
   EXPECT_EQ(first_late(pause, 1000 * kMs, 5000 * kMs, 0, kLimit, 1000 * kMs), 3000 * kMs);
@@ -128,25 +128,25 @@ TEST(OwnPause, WhoLooksSeldomActsAllTheSame) {
 
 TEST(OwnPause, ASleepOfItsOwnChoiceIsNone) {
   OwnPause pause;
-  pause.look(0);
+  pause.check(0);
   pause.sleep_for(3000 * kMs);
-  pause.look(3000 * kMs);
+  pause.check(3000 * kMs);
   EXPECT_TRUE(pause.is_late(3000 * kMs, 0, kLimit));
   // Longer than it chose.
   pause.sleep_for(3000 * kMs);
-  pause.look(8000 * kMs);
+  pause.check(8000 * kMs);
   EXPECT_FALSE(pause.is_late(8000 * kMs, 3000 * kMs, kLimit));
   // Without an end.
   pause.begin(8000 * kMs);
   pause.sleep_for(0);
-  pause.look(60'000 * kMs);
+  pause.check(60'000 * kMs);
   EXPECT_TRUE(pause.is_late(60'000 * kMs, 8000 * kMs, kLimit));
 }
 
 TEST(OwnPause, WhatWasBeforeTheOtherCameDoesNotMatter) {
   OwnPause pause;
-  pause.look(0);
-  pause.look(5000 * kMs);
+  pause.check(0);
+  pause.check(5000 * kMs);
   pause.begin(5000 * kMs);
   EXPECT_TRUE(pause.is_late(5010 * kMs, 5000 * kMs, 10 * kMs));
 }

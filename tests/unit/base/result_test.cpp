@@ -95,7 +95,7 @@ TEST(Error, NamesWhatIsNotTheDisks) {
   EXPECT_NE(describe({Errc::no_space, ENOSPC}).find("inodes"), std::string::npos);
   EXPECT_NE(describe({Errc::no_space, EDQUOT}).find("quota"), std::string::npos);
   for (const int number : {EMFILE, ENFILE, EACCES, ENOMEM}) {
-    EXPECT_EQ(describe({Errc::no_space, number}), "the keeper cannot write the topic's files (" +
+    EXPECT_EQ(describe({Errc::no_space, number}), "the archiver cannot write the topic's files (" +
                                                       std::string{std::strerror(number)} + ')');
   }
   EXPECT_EQ(describe(detail::kNoProc), "this needs /proc, which is not mounted here");

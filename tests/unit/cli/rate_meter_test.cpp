@@ -10,32 +10,32 @@ const RateMeter::Time kStart{1000s};
 
 TEST(RateMeter, IsTheRiseBetweenTwoLooks) {
   RateMeter meter;
-  meter.look(kStart);
+  meter.sample(kStart);
   EXPECT_EQ(meter.rise("a", 100), std::nullopt);
-  meter.look(kStart + 2s);
+  meter.sample(kStart + 2s);
   EXPECT_EQ(meter.rise("a", 150), 25.0);
   EXPECT_EQ(meter.rise("new", 7), std::nullopt);
-  meter.look(kStart + 2500ms);
+  meter.sample(kStart + 2500ms);
   EXPECT_EQ(meter.rise("a", 151), 2.0);
   EXPECT_EQ(meter.rise("new", 7), 0.0);
 }
 
 TEST(RateMeter, CounterThatFellBeganAnew) {
   RateMeter meter;
-  meter.look(kStart);
+  meter.sample(kStart);
   meter.rise("a", 100);
-  meter.look(kStart + 1s);
+  meter.sample(kStart + 1s);
   EXPECT_EQ(meter.rise("a", 3), 0.0);
-  meter.look(kStart + 2s);
+  meter.sample(kStart + 2s);
   EXPECT_EQ(meter.rise("a", 5), 2.0);
 }
 
 TEST(RateMeter, WhatWasAwayForALookIsNew) {
   RateMeter meter;
-  meter.look(kStart);
+  meter.sample(kStart);
   meter.rise("a", 1);
-  meter.look(kStart + 1s);
-  meter.look(kStart + 2s);
+  meter.sample(kStart + 1s);
+  meter.sample(kStart + 2s);
   EXPECT_EQ(meter.rise("a", 2), std::nullopt);
 }
 

@@ -291,10 +291,10 @@ TEST_F(SimpleIpcBlocks, DescriptorSaysWhatItHolds) {
   EXPECT_EQ(last_error(), Errc::busy);
   EXPECT_EQ(block.status, BlockStatus::acquired);
   EXPECT_FALSE(other.releaseLockedBlock(block));  // It belongs to the instance that acquired it.
-  EXPECT_EQ(last_error(), Errc::not_held);
+  EXPECT_EQ(last_error(), Errc::not_in_flight);
   EXPECT_TRUE(ipc.releaseLockedBlock(block));
   EXPECT_FALSE(ipc.releaseLockedBlock(block));
-  EXPECT_EQ(last_error(), Errc::not_held);
+  EXPECT_EQ(last_error(), Errc::not_in_flight);
   EXPECT_EQ(block.status, BlockStatus::released);
   ASSERT_NE(ipc.acquireBlock(block), nullptr);  // It may be used again after a release.
   EXPECT_TRUE(ipc.releaseLockedBlock(block));

@@ -383,8 +383,8 @@ TEST_F(SimpleIpcTest, BadCallsSayWhatWasWrong) {
   expect(none.acquireBlock(to_read) != nullptr, Errc::not_found);
   EXPECT_EQ(to_read.status, BlockStatus::failed);
   EXPECT_EQ(to_read.error.code, Errc::not_found);
-  expect(none.releaseLockedBlock(to_write), Errc::not_held);
-  expect(none.releaseLockedBlock(to_read), Errc::not_held);
+  expect(none.releaseLockedBlock(to_write), Errc::not_in_flight);
+  expect(none.releaseLockedBlock(to_read), Errc::not_in_flight);
   expect(none.setMaxExpansionsCount(2), Errc::not_found);
   EXPECT_EQ(none.getConnectionPoint(), L"");
   EXPECT_EQ(none.settings().limit(), 0u);

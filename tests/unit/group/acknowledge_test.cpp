@@ -21,22 +21,22 @@ TEST(Acknowledge, EndsARecord) {
   EXPECT_EQ(drain(next), (Log{"1 1"}));
 }
 
-TEST(Acknowledge, TwiceIsNotHeld) {
+TEST(Acknowledge, TwiceIsNotInFlight) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
   publish_numbers(publisher, 2);
   const Delivery first = take(member);
   must(member.acknowledge(first));
-  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);
-  EXPECT_EQ(code(member.give_back(first)), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_in_flight);
+  EXPECT_EQ(code(member.requeue(first)), Errc::not_in_flight);
   const Delivery second = take(member);
-  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);  // Even if its hold was reused.
+  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_in_flight);  // Even if its hold was reused.
   EXPECT_EQ(member.in_flight(), 1u);
   must(member.acknowledge(second));
 }
 
-TEST(Acknowledge, OfSomebodyElsesRecordIsNotHeld) {
+TEST(Acknowledge, OfSomebodyElsesRecordIsNotInFlight) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -46,15 +46,15 @@ TEST(Acknowledge, OfSomebodyElsesRecordIsNotHeld) {
   const Delivery of_a = take(a);
   publish_numbers(publisher, 1, 1);
   const Delivery of_b = take(b);
-  EXPECT_EQ(code(b.acknowledge(of_a)), Errc::not_held);
-  EXPECT_EQ(code(a.acknowledge(of_b)), Errc::not_held);
-  EXPECT_EQ(code(a.give_back(of_b)), Errc::not_held);
-  EXPECT_EQ(code(a.acknowledge_up_to(of_b)), Errc::not_held);
+  EXPECT_EQ(code(b.acknowledge(of_a)), Errc::not_in_flight);
+  EXPECT_EQ(code(a.acknowledge(of_b)), Errc::not_in_flight);
+  EXPECT_EQ(code(a.requeue(of_b)), Errc::not_in_flight);
+  EXPECT_EQ(code(a.acknowledge_up_to(of_b)), Errc::not_in_flight);
   must(a.acknowledge(of_a));
   must(b.acknowledge(of_b));
 }
 
-TEST(Acknowledge, OfAnotherGroupsRecordIsNotHeld) {
+TEST(Acknowledge, OfAnotherGroupsRecordIsNotInFlight) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic, {}, "one"));
@@ -63,12 +63,12 @@ TEST(Acknowledge, OfAnotherGroupsRecordIsNotHeld) {
   const Delivery first = take(member);
   const Delivery second = take(member);
   const Delivery same = take(other);  // Its hold has the number and the state of the first one's.
-  EXPECT_EQ(code(member.acknowledge(same)), Errc::not_held);
-  EXPECT_EQ(code(member.give_back(same)), Errc::not_held);
-  EXPECT_EQ(code(member.acknowledge_up_to(same)), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge(same)), Errc::not_in_flight);
+  EXPECT_EQ(code(member.requeue(same)), Errc::not_in_flight);
+  EXPECT_EQ(code(member.acknowledge_up_to(same)), Errc::not_in_flight);
   EXPECT_EQ(member.in_flight(), 2u);
   must(member.acknowledge(first));
-  EXPECT_EQ(code(other.acknowledge(second)), Errc::not_held);
+  EXPECT_EQ(code(other.acknowledge(second)), Errc::not_in_flight);
   must(member.acknowledge(second));
 }
 
@@ -82,7 +82,7 @@ TEST(Acknowledge, UpToOneIsAllThatWasTakenBefore) {
   must(member.acknowledge(taken[1]));
   EXPECT_EQ(must(member.acknowledge_up_to(taken[3])), 3u);
   EXPECT_EQ(member.in_flight(), 2u);
-  EXPECT_EQ(code(member.acknowledge_up_to(taken[3])), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge_up_to(taken[3])), Errc::not_in_flight);
   EXPECT_EQ(must(member.acknowledge_up_to(taken[5])), 2u);
   EXPECT_EQ(group.info().in_flight, 0u);
 }
@@ -94,7 +94,7 @@ TEST(Acknowledge, UpToOneIsInTheOrderOfTakingNotOfOffsets) {
   Member member = join(group);
   publish_numbers(publisher, 3);
   std::vector<Delivery> taken = take_all(member);
-  must(member.give_back(taken[0]));
+  must(member.requeue(taken[0]));
   const Delivery again = take(member);  // Now taken last, although its offset is the lowest.
   EXPECT_EQ(to_text(again), "0 0");
   EXPECT_EQ(must(member.acknowledge_up_to(taken[2])), 2u);
@@ -134,7 +134,7 @@ TEST(AcknowledgeSome, InAnyOrderAndOnlyThese) {
   EXPECT_EQ(drain(next), (Log{"0 0", "3 3", "5 5"}));
 }
 
-TEST(AcknowledgeSome, ThoseThatAreNotHeldDoNotCount) {
+TEST(AcknowledgeSome, ThoseThatAreNotInFlightDoNotCount) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -145,10 +145,10 @@ TEST(AcknowledgeSome, ThoseThatAreNotHeldDoNotCount) {
   publish_numbers(publisher, 1, 4);
   const Delivery of_other = take(other);
   must(member.acknowledge(taken[0]));
-  must(member.give_back(taken[1]));
+  must(member.requeue(taken[1]));
   const std::vector<Delivery> some{taken[0], taken[2], of_other, taken[1], taken[2], taken[3]};
   EXPECT_EQ(must(member.acknowledge(some)), 2u);
-  EXPECT_EQ(code(member.acknowledge(some)), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge(some)), Errc::not_in_flight);
   EXPECT_EQ(member.in_flight(), 0u);
   EXPECT_EQ(must(other.acknowledge({&of_other, 1})), 1u);
   EXPECT_EQ(drain(other), (Log{"1 1"}));  // What was given back.
@@ -180,9 +180,9 @@ TEST(AcknowledgeSome, ByKeyFreesTheKeys) {
   EXPECT_EQ(must(member.acknowledge(taken)), 1u);
 }
 
-// ---- give_back -----------------------------------------------------------------------------------
+// ---- requeue -----------------------------------------------------------------------------------
 
-TEST(GiveBack, GoesToWhoeverComesNext) {
+TEST(Requeue, GoesToWhoeverComesNext) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -191,8 +191,8 @@ TEST(GiveBack, GoesToWhoeverComesNext) {
   publish_all(publisher, {"x"});
   const Delivery taken = take(a);
   EXPECT_EQ(taken.deliveries, 1u);
-  must(a.give_back(taken));
-  EXPECT_EQ(code(a.acknowledge(taken)), Errc::not_held);
+  must(a.requeue(taken));
+  EXPECT_EQ(code(a.acknowledge(taken)), Errc::not_in_flight);
   EXPECT_EQ(a.in_flight(), 0u);
   const Delivery again = take(b);
   EXPECT_EQ(to_text(again), "0 x");
@@ -202,19 +202,19 @@ TEST(GiveBack, GoesToWhoeverComesNext) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
-TEST(GiveBack, OldRecordComesBeforeNewOnes) {
+TEST(Requeue, OldRecordComesBeforeNewOnes) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
   Member a = join(group);
   Member b = join(group);
   publish_numbers(publisher, 1);
-  must(a.give_back(take(a)));
+  must(a.requeue(take(a)));
   publish_numbers(publisher, 5, 1);
   EXPECT_EQ(drain(b), numbers(6));
 }
 
-TEST(GiveBack, ToOneselfWorksAndIsCounted) {
+TEST(Requeue, ToOneselfWorksAndIsCounted) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
@@ -222,12 +222,12 @@ TEST(GiveBack, ToOneselfWorksAndIsCounted) {
   for (std::uint32_t i = 1; i <= 100; ++i) {
     const Delivery taken = take(member);
     EXPECT_EQ(taken.deliveries, i);
-    must(member.give_back(taken));
+    must(member.requeue(taken));
   }
   EXPECT_EQ(drain(member), (Log{"0 x"}));
 }
 
-TEST(GiveBack, WakesASleeper) {
+TEST(Requeue, WakesASleeper) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -239,17 +239,17 @@ TEST(GiveBack, WakesASleeper) {
     EXPECT_EQ(drain(b, 1), (Log{"0 x"}));
   }};
   std::this_thread::sleep_for(kNothingFor);
-  must(a.give_back(taken));
+  must(a.requeue(taken));
 }
 
-TEST(GiveBack, WithADelayComesNotBefore) {
+TEST(Requeue, WithADelayComesNotBefore) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
   publish_all(publisher, {"x"});
   const Delivery taken = take(member);
   const auto until = std::chrono::steady_clock::now() + 100ms;
-  must(member.give_back(taken, 100ms));
+  must(member.requeue(taken, 100ms));
   const Delivery again = take(member);  // Sleeps until the delay has passed.
   EXPECT_GE(std::chrono::steady_clock::now(), until);
   EXPECT_EQ(to_text(again), "0 x");
@@ -257,13 +257,13 @@ TEST(GiveBack, WithADelayComesNotBefore) {
   must(member.acknowledge(again));
 }
 
-TEST(GiveBack, WithALongDelayHoldsUpNoOthers) {
+TEST(Requeue, WithALongDelayHoldsUpNoOthers) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
   Member member = join(group);
   publish_numbers(publisher, 3);
-  must(member.give_back(take(member), 1h));
+  must(member.requeue(take(member), 1h));
   EXPECT_EQ(drain(member, 2), numbers(2, 1));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(group.info().in_flight, 1u);
@@ -271,7 +271,7 @@ TEST(GiveBack, WithALongDelayHoldsUpNoOthers) {
 
 // ---- Leaving -------------------------------------------------------------------------------------
 
-TEST(Leaving, GivesBackWhatIsUnacknowledged) {
+TEST(Leaving, RequeuesWhatIsUnacknowledged) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -290,7 +290,7 @@ TEST(Leaving, GivesBackWhatIsUnacknowledged) {
   EXPECT_EQ(taken[1].deliveries, 1u);
 }
 
-TEST(Leaving, ByMoveAssignmentGivesBackToo) {
+TEST(Leaving, ByMoveAssignmentRequeuesToo) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -318,7 +318,7 @@ TEST(Leaving, MovedMemberKeepsWhatItHolds) {
 
 // Takes a record and gives it back, `times` times; then nothing more may come.
 void fail_always(Member& member, int times) {
-  for (int i = 0; i < times; ++i) must(member.give_back(take(member)));
+  for (int i = 0; i < times; ++i) must(member.requeue(take(member)));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
@@ -362,7 +362,7 @@ TEST(MaxDeliveries, OthersGoOn) {
     const Delivery delivery = take(member);
     if (delivery.record.text() == "bad") {
       EXPECT_LE(delivery.deliveries, 2u);
-      must(member.give_back(delivery));
+      must(member.requeue(delivery));
     } else {
       done.push_back(to_text(delivery));
       must(member.acknowledge(delivery));
@@ -372,7 +372,7 @@ TEST(MaxDeliveries, OthersGoOn) {
   while (true) {  // The remaining deliveries of the bad record.
     auto delivery = member.receive(kNothingFor);
     if (!delivery) break;
-    must(member.give_back(*delivery));
+    must(member.requeue(*delivery));
   }
   EXPECT_EQ(dead_values(dead_topic(topic)), (std::vector<std::string>{"bad"}));
 }
@@ -405,7 +405,7 @@ TEST(MaxDeliveries, AcknowledgedAtTheLastOneIsNotDead) {
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic, {.max_deliveries = 2}));
   publish_all(publisher, {"x"});
-  must(member.give_back(take(member)));
+  must(member.requeue(take(member)));
   EXPECT_EQ(drain(member, 1), (Log{"0 x"}));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   auto dead = Topic::open("topic.g.dead", Deadline::immediate(), topic.directory());
@@ -483,7 +483,7 @@ TEST(Lease, LostOnesDoNotKeepOthersFromBeingAcknowledged) {
   EXPECT_EQ(to_text(take(other)), "2 z");
   const std::vector<Delivery> none{held, third};
   EXPECT_EQ(code(slow.acknowledge(none)), Errc::lease_lost);
-  EXPECT_EQ(code(slow.acknowledge(none)), Errc::not_held);
+  EXPECT_EQ(code(slow.acknowledge(none)), Errc::not_in_flight);
 }
 
 TEST(Lease, RecordThatIsHeldTooLongGoesToAnother) {
@@ -545,8 +545,8 @@ TEST(Lease, LostRecordIsNotHiddenByTheDelayOfWhoHadIt) {
   Member other = join(group);
   publish_all(publisher, {"x"});
   const Delivery lost = take(slow);
-  must(other.give_back(take(other), 1ms));
-  EXPECT_EQ(code(slow.give_back(lost, 1h)), Errc::lease_lost);
+  must(other.requeue(take(other), 1ms));
+  EXPECT_EQ(code(slow.requeue(lost, 1h)), Errc::lease_lost);
   EXPECT_EQ(take(other).deliveries, 3u);
 }
 

@@ -58,7 +58,7 @@ TEST_F(BackupOfGroups, AreNotAheadOfItsRecords) {
   EXPECT_EQ(copied_group().offsets, std::vector<std::uint64_t>{0});
 }
 
-TEST_F(BackupOfGroups, AreCopiedAgainIfANewKeeperHasReplacedTheirFiles) {
+TEST_F(BackupOfGroups, AreCopiedAgainIfANewArchiverHasReplacedTheirFiles) {
   auto publisher = must(topic_->publisher());
   publish_numbers(publisher, 20);
   Member member = join(group_of(*topic_, {}, "least"));
@@ -72,7 +72,7 @@ TEST_F(BackupOfGroups, AreCopiedAgainIfANewKeeperHasReplacedTheirFiles) {
     must(second->save());
     must(second->save());
   }};
-  EXPECT_EQ(copied_group(disk).facts.office, 2U);
+  EXPECT_EQ(copied_group(disk).facts.epoch, 2U);
 }
 
 }  // namespace

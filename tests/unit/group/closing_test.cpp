@@ -30,7 +30,7 @@ TEST(GroupClosing, WhatAMemberReadsInPlaceStaysUntilItsNextCall) {
   publish_all(publisher, {"read", "given back", "claimed"});
   Member member = join(group_of(*topic));
   const Delivery read = take(member);
-  must(member.give_back(take(member)));
+  must(member.requeue(take(member)));
   must(topic->delete_group(kGroupName, true));
   go_round(publisher);
   EXPECT_EQ(read.record.text(), "read");
@@ -93,7 +93,7 @@ TEST(GroupClosing, ACallbackThatWasToldIsTheLastOne) {
   EXPECT_EQ(code(member.poll(2, [](const Delivery&) {})), Errc::closed);
 }
 
-TEST(GroupClosing, WhoGivesMemoryBackLeavesWhatIsRead) {
+TEST(GroupClosing, WhoFreesMemoryLeavesWhatIsRead) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment,
                          .policy = Policy::grow,
                          .max_capacity_bytes = 64 * kSegment}};

@@ -159,7 +159,7 @@ TEST(ComeBack, RetakenRecordsCountAgainstTheLimit) {
   EXPECT_EQ(drain(member, 9).size(), 9u);
 }
 
-TEST(ComeBack, GivenBackRecordsUseUpNoPlaces) {
+TEST(ComeBack, RequeuedRecordsUseUpNoPlaces) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic, {.in_flight = 4});
@@ -169,12 +169,12 @@ TEST(ComeBack, GivenBackRecordsUseUpNoPlaces) {
   for (std::uint64_t i = 0; i < kRoom; ++i) {
     const Delivery one = take(member);
     ASSERT_EQ(one.record.offset, i);
-    must(member.give_back(one, 1h));
+    must(member.requeue(one, 1h));
   }
   GroupInfo info = group.info();
   EXPECT_EQ(info.returned, kRoom);
   EXPECT_EQ(info.returned_limit, 64u);
-  EXPECT_EQ(info.claiming, Errc::redelivery_full);
+  EXPECT_EQ(info.taking, Errc::redelivery_full);
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   Member other = join(group);  // It has a row of holds of its own.
   EXPECT_EQ(drain(other, 12), numbers(12, kRoom));
@@ -192,7 +192,7 @@ TEST(ComeBack, WhatOthersHoldUsesUpNoPlaces) {
   for (int i = 0; i < 3; ++i) others.push_back(join(group));
   publish_numbers(publisher, 16);
   for (std::uint64_t i = 0; i < 12; ++i) {
-    must(giver.give_back(take(giver)));
+    must(giver.requeue(take(giver)));
     (void)take(others[i / 4]);
   }
   EXPECT_EQ(drain(giver, 4).size(),
@@ -320,21 +320,21 @@ TEST(ForEver, ADelayThatNeverEndsIsKept) {
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
   publish_numbers(publisher, 1);
-  must(member.give_back(take(member), kForEver));
+  must(member.requeue(take(member), kForEver));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
 // Holds of the spare row have the largest numbers.
-TEST(ComeBack, SpareHoldsCanBeAcknowledged) {
+TEST(ComeBack, SpareEntriesCanBeAcknowledged) {
   constexpr std::uint32_t kInFlight = 4097;
   constexpr std::uint32_t kDelayed = (1 << 16) + kInFlight;
   const TestTopic topic{{.capacity_bytes = 1024 * kSegment}};
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic, {.in_flight = kInFlight}));
   for (std::uint32_t i = 0; i < kDelayed + 3; ++i) must(publisher.publish("x"));
-  for (std::uint32_t i = 0; i < kDelayed; ++i) must(member.give_back(take(member), 1h));
+  for (std::uint32_t i = 0; i < kDelayed; ++i) must(member.requeue(take(member), 1h));
   must(member.acknowledge(take(member)));
-  must(member.give_back(take(member), 1h));
+  must(member.requeue(take(member), 1h));
   (void)take(member);
   EXPECT_EQ(must(member.acknowledge_all()), 1u);
   EXPECT_EQ(member.in_flight(), 0u);

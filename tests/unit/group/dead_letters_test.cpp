@@ -17,7 +17,7 @@ using detail::dead_letter_topic_name;
 
 // Makes the next record a dead letter. The group has max_deliveries 1.
 void fail_once(Member& member) {
-  must(member.give_back(take(member)));
+  must(member.requeue(take(member)));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 Topic dead_letters_of(const TestTopic& topic, const Group& group) {
@@ -142,7 +142,7 @@ TEST(DeadLetters, KeepTheTimeOfTheFirstPublication) {
   Member member = join(group);
   const Delivery taken = take(member);
   const std::string published = std::to_string(taken.record.timestamp_ms);
-  must(member.give_back(taken));
+  must(member.requeue(taken));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   auto reader =
       must(dead_letters_of(topic, group).subscriber({.from = From::beginning, .gating = false}));
@@ -169,7 +169,7 @@ TEST(DeadLetters, AreCountedAndAreNoRedeliveries) {
   EXPECT_EQ(group.info().dead_letters, 0u);
   for (int i = 0; i < 5; ++i) {
     const Delivery taken = take(member);
-    must(taken.record.text() == "fine" ? member.acknowledge(taken) : member.give_back(taken));
+    must(taken.record.text() == "fine" ? member.acknowledge(taken) : member.requeue(taken));
   }
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(group.info().dead_letters, 2u);
@@ -184,7 +184,7 @@ TEST(DeadLetters, GetANewTopicIfTheirsWasDeleted) {
   Member member = join(group);
   for (const char* value : {"first", "second"}) {
     must(publisher.publish(value));
-    must(member.give_back(take(member)));
+    must(member.requeue(take(member)));
     for (const Deadline deadline{kPatience}; group.info().in_flight != 0 && !deadline.passed();)
       (void)member.receive(kNothingFor);
     EXPECT_EQ(dead_values(dead_topic(topic)), std::vector<std::string>{value});

@@ -230,7 +230,7 @@ TEST(MemberFork, InheritedHandlesSayForked) {
                      code(member.poll(1, [](const Delivery&) {})) == Errc::forked &&
                      code(member.acknowledge(held)) == Errc::forked &&
                      code(member.acknowledge_all()) == Errc::forked &&
-                     code(member.give_back(held)) == Errc::forked &&
+                     code(member.requeue(held)) == Errc::forked &&
                      code(member.wait(Deadline::immediate())) == Errc::forked &&
                      code(member.wait_fd()) == Errc::forked;
     { const Member dropped = std::move(member); }  // Must not end the parent's membership.

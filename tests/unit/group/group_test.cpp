@@ -200,7 +200,7 @@ TEST(GroupInfo, CountsWhatIsAheadInFlightAndAgain) {
   EXPECT_EQ(info.members[0].in_flight, 10u);
   EXPECT_EQ(member.in_flight(), 10u);
 
-  must(member.give_back(taken[4]));
+  must(member.requeue(taken[4]));
   EXPECT_EQ(group.info().in_flight, 10u);  // A record that was given back is still in flight.
   const Delivery again = take(member);
   EXPECT_EQ(to_text(again), "4 4");

@@ -24,7 +24,7 @@ class ScribbledGroup {
   const Group& group() { return group_; }
   Publisher& publisher() { return publisher_; }
   GroupView& view() { return *must(topic_.shared().group(0)); }
-  GroupHold& hold() { return view().hold(0, 0); }
+  InFlightEntry& entry() { return view().entry(0, 0); }
   // The header at a granule of the first segment.
   RecordHeader& header(std::uint64_t granule) {
     return reinterpret_cast<RecordHeader*>(must(topic_.shared().records_for_writing()))[granule];
@@ -62,7 +62,7 @@ class ScribbledGroup {
 
 // ---- Attaching ------------------------------------------------------------------------------------
 
-TEST(GroupCannotBe, EveryWrongHeaderFieldIsRefused) {
+TEST(GroupInvariant, EveryWrongHeaderFieldIsRefused) {
   ScribbledGroup scribbled;
   const std::uint64_t number = scribbled.topic().shared().group_number(0);
   const std::string path =
@@ -93,7 +93,7 @@ TEST(GroupCannotBe, EveryWrongHeaderFieldIsRefused) {
     EXPECT_EQ(with(offsetof(GroupHeader, flags), flags), Errc::wrong_format);
   for (const std::uint32_t count : {0U, 65U, 256U, ~0U}) {
     EXPECT_EQ(with(offsetof(GroupHeader, seat_count), count), Errc::wrong_format) << count;
-    EXPECT_EQ(with(offsetof(GroupHeader, hold_count), count), Errc::wrong_format) << count;
+    EXPECT_EQ(with(offsetof(GroupHeader, in_flight_limit), count), Errc::wrong_format) << count;
   }
   EXPECT_EQ(with(offsetof(GroupHeader, max_deliveries), ~0U), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(GroupHeader, lease_ns), std::int64_t{-1}), Errc::wrong_format);
@@ -101,7 +101,7 @@ TEST(GroupCannotBe, EveryWrongHeaderFieldIsRefused) {
   EXPECT_EQ(code(scribbled.topic().open_again().find_group(kGroupName)), Errc::wrong_format);
 }
 
-TEST(GroupCannotBe, AGroupWithoutAFileIsCorrupt) {
+TEST(GroupInvariant, AGroupWithoutAFileIsCorrupt) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   store_relaxed(topic.shared().header().groups[3], std::uint64_t{12345});
@@ -115,7 +115,7 @@ TEST(GroupCannotBe, AGroupWithoutAFileIsCorrupt) {
 
 // ---- The cursor -----------------------------------------------------------------------------------
 
-TEST(GroupCannotBe, ACursorInsideARecordIsCorrupt) {
+TEST(GroupInvariant, ACursorInsideARecordIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish(std::string(100, 'x')));
   must(scribbled.publisher().publish("y"));
@@ -125,14 +125,14 @@ TEST(GroupCannotBe, ACursorInsideARecordIsCorrupt) {
   EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
 }
 
-TEST(GroupCannotBe, ACursorInABatchThatIsNoneIsCorrupt) {
+TEST(GroupInvariant, ACursorInABatchThatIsNoneIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   scribbled.set_cursor(CursorValue::make(scribbled.first_position(), 0, 0, 1, 0));
   scribbled.expect_corrupt();
 }
 
-TEST(GroupCannotBe, ACursorBehindTheRecordsOfABatchIsCorrupt) {
+TEST(GroupInvariant, ACursorBehindTheRecordsOfABatchIsCorrupt) {
   ScribbledGroup scribbled;
   auto batch = must(scribbled.publisher().batch());
   for (int i = 0; i < 3; ++i) must(batch.add("x"));
@@ -143,7 +143,7 @@ TEST(GroupCannotBe, ACursorBehindTheRecordsOfABatchIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(GroupCannotBe, ACursorInASegmentThatIsLongGoneIsCorrupt) {
+TEST(GroupInvariant, ACursorInASegmentThatIsLongGoneIsCorrupt) {
   ScribbledGroup scribbled;
   {
     Member member = join(scribbled.group());
@@ -156,7 +156,7 @@ TEST(GroupCannotBe, ACursorInASegmentThatIsLongGoneIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(GroupCannotBe, ASegmentInMemoryThatIsNoneIsCorrupt) {
+TEST(GroupInvariant, ASegmentInMemoryThatIsNoneIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   const PartitionView partition = scribbled.topic().shared().partition(0);
@@ -166,7 +166,7 @@ TEST(GroupCannotBe, ASegmentInMemoryThatIsNoneIsCorrupt) {
 
 // A cursor far ahead waits for a segment that may never come; it cannot be told from one that is
 // about to be opened. A seek repairs it.
-TEST(GroupCannotBe, ACursorFarAheadIsMendedByASeek) {
+TEST(GroupInvariant, ACursorFarAheadIsMendedByASeek) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   scribbled.set_cursor(CursorValue::make(1ULL << 40, 0xff, 0, 0, 0));
@@ -179,7 +179,7 @@ TEST(GroupCannotBe, ACursorFarAheadIsMendedByASeek) {
 
 // ---- Records --------------------------------------------------------------------------------------
 
-TEST(GroupCannotBe, ARecordThatDoesNotFitIsCorrupt) {
+TEST(GroupInvariant, ARecordThatDoesNotFitIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   RecordHeader& header = scribbled.header(0);
@@ -192,7 +192,7 @@ TEST(GroupCannotBe, ARecordThatDoesNotFitIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(GroupCannotBe, AKindThatIsNoneIsCorrupt) {
+TEST(GroupInvariant, AKindThatIsNoneIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   RecordHeader& header = scribbled.header(0);
@@ -200,7 +200,7 @@ TEST(GroupCannotBe, AKindThatIsNoneIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(GroupCannotBe, AFrameOfABatchThatDoesNotFitIsCorrupt) {
+TEST(GroupInvariant, AFrameOfABatchThatDoesNotFitIsCorrupt) {
   ScribbledGroup scribbled;
   auto batch = must(scribbled.publisher().batch());
   for (int i = 0; i < 3; ++i) must(batch.add("x"));
@@ -210,7 +210,7 @@ TEST(GroupCannotBe, AFrameOfABatchThatDoesNotFitIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(GroupCannotBe, MoreRecordsThanABatchHasBytesForAreCorrupt) {
+TEST(GroupInvariant, MoreRecordsThanABatchHasBytesForAreCorrupt) {
   ScribbledGroup scribbled;
   auto batch = must(scribbled.publisher().batch());
   for (int i = 0; i < 3; ++i) must(batch.add("x"));
@@ -222,7 +222,7 @@ TEST(GroupCannotBe, MoreRecordsThanABatchHasBytesForAreCorrupt) {
   }
 }
 
-TEST(GroupCannotBe, AKeyLargerThanItsRecordIsCorrupt) {
+TEST(GroupInvariant, AKeyLargerThanItsRecordIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish({.key = "key", .value = "x"}));
   store_relaxed(reinterpret_cast<std::uint32_t&>(*scribbled.payload(0)), 1000U);
@@ -231,28 +231,28 @@ TEST(GroupCannotBe, AKeyLargerThanItsRecordIsCorrupt) {
 
 // ---- Holds ----------------------------------------------------------------------------------------
 
-TEST(GroupCannotBe, AHoldOfNoRecordIsCorrupt) {
+TEST(GroupInvariant, AnEntryOfNoRecordIsCorrupt) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   {
     Member member = join(scribbled.group());
-    must(member.give_back(take(member)));
+    must(member.requeue(take(member)));
   }
-  const std::uint64_t position = load_relaxed(scribbled.hold().position);
-  const std::uint64_t where = load_relaxed(scribbled.hold().where);
+  const std::uint64_t position = load_relaxed(scribbled.entry().position);
+  const std::uint64_t where = load_relaxed(scribbled.entry().where);
   const auto expect_corrupt = [&] {
     Member member = join(scribbled.group());
     EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
-    store_relaxed(scribbled.hold().position, position);
-    store_relaxed(scribbled.hold().where, where);
+    store_relaxed(scribbled.entry().position, position);
+    store_relaxed(scribbled.entry().where, where);
   };
-  store_relaxed(scribbled.hold().position, position + 1);
+  store_relaxed(scribbled.entry().position, position + 1);
   expect_corrupt();
-  store_relaxed(scribbled.hold().position, ~0ULL);
+  store_relaxed(scribbled.entry().position, ~0ULL);
   expect_corrupt();
-  store_relaxed(scribbled.hold().where, HoldPlace{1000, 0, 0}.pack());
+  store_relaxed(scribbled.entry().where, InFlightPlace{1000, 0, 0}.pack());
   expect_corrupt();
-  store_relaxed(scribbled.hold().where, HoldPlace{0, 1000, 0}.pack());
+  store_relaxed(scribbled.entry().where, InFlightPlace{0, 1000, 0}.pack());
   expect_corrupt();
   Member member = join(scribbled.group());
   EXPECT_EQ(drain(member), (Log{"0 x"}));
@@ -260,7 +260,7 @@ TEST(GroupCannotBe, AHoldOfNoRecordIsCorrupt) {
 
 // A member keeps a list of its free holds. One that others returned, and that is in the list already,
 // must not get into the list again.
-TEST(GroupCannotBe, AHoldThatIsFreeIsNotReturned) {
+TEST(GroupInvariant, AnEntryThatIsFreeIsNotReturned) {
   constexpr std::uint32_t kHolds = 16;
   ScribbledGroup scribbled{{}, {.in_flight = kHolds}};
   must(scribbled.publisher().publish("x"));
@@ -269,12 +269,12 @@ TEST(GroupCannotBe, AHoldThatIsFreeIsNotReturned) {
   Member second = join(scribbled.group());
   GroupView& view = scribbled.view();
   for (std::uint32_t i = 0; i < kHolds; ++i) {
-    GroupHold& hold = view.hold(1, i);
-    hold = scribbled.hold();
-    store_relaxed(hold.state, static_cast<std::uint64_t>(HoldPhase::returned));
+    InFlightEntry& entry = view.entry(1, i);
+    entry = scribbled.entry();
+    store_relaxed(entry.state, static_cast<std::uint64_t>(InFlightPhase::returned));
   }
-  store_relaxed(view.seat(1).hold_high, kHolds);
-  fetch_add<Edge::hold>(view.header().returned, 1);
+  store_relaxed(view.seat(1).entry_high, kHolds);
+  fetch_add<Edge::in_flight>(view.header().returned, 1);
   for (int again = 0; again < 3; ++again)
     EXPECT_EQ(must(second.poll(kHolds, [](const Delivery&) {})), 0U);
   must(first.acknowledge(held));
@@ -282,28 +282,28 @@ TEST(GroupCannotBe, AHoldThatIsFreeIsNotReturned) {
   EXPECT_EQ(to_text(take(second)), "1 y");
 }
 
-TEST(GroupCannotBe, AHoldOfNoRecordOfItsBatchIsCorrupt) {
+TEST(GroupInvariant, AnEntryOfNoRecordOfItsBatchIsCorrupt) {
   ScribbledGroup scribbled;
   auto batch = must(scribbled.publisher().batch());
   for (int i = 0; i < 3; ++i) must(batch.add("x"));
   must(batch.commit());
   {
     Member member = join(scribbled.group());
-    must(member.give_back(take(member)));
+    must(member.requeue(take(member)));
   }
-  store_relaxed(scribbled.hold().where, HoldPlace{0, 0, 7}.pack());
+  store_relaxed(scribbled.entry().where, InFlightPlace{0, 0, 7}.pack());
   Member member = join(scribbled.group());
   EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
 }
 
-TEST(GroupCannotBe, AnOwnerThatIsNoSeatBelongsToNobody) {
+TEST(GroupInvariant, AnOwnerThatIsNoSeatBelongsToNobody) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   Member member = join(scribbled.group());
   (void)take(member);
-  HoldState state = HoldState::unpack(load_relaxed(scribbled.hold().state));
+  InFlightState state = InFlightState::unpack(load_relaxed(scribbled.entry().state));
   state.owner = 0xff;
-  store_relaxed(scribbled.hold().state, state.pack());
+  store_relaxed(scribbled.entry().state, state.pack());
   {
     Member other = join(scribbled.group());
     EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
@@ -315,14 +315,14 @@ TEST(GroupCannotBe, AnOwnerThatIsNoSeatBelongsToNobody) {
 
 // ---- Wrong values that are bounded without an error ----------------------------------------------
 
-TEST(GroupCannotBe, CountsThatAreTooHighAreBounded) {
+TEST(GroupInvariant, CountsThatAreTooHighAreBounded) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   store_relaxed(scribbled.view().header().seat_high, ~0U);
   store_relaxed(scribbled.view().header().name_size, ~0U);
   Member member = join(scribbled.group());
   for (std::uint32_t i = 0; i < scribbled.view().geometry().seat_count; ++i) {
-    store_relaxed(scribbled.view().seat(i).hold_high, ~0U);
+    store_relaxed(scribbled.view().seat(i).entry_high, ~0U);
     store_relaxed(scribbled.view().seat(i).name_size, ~0U);
     store_relaxed(scribbled.view().seat(i).participant, ~0U);
   }
@@ -333,7 +333,7 @@ TEST(GroupCannotBe, CountsThatAreTooHighAreBounded) {
   EXPECT_EQ(code(scribbled.publisher().publish(kHalfText, kNothingFor)), Errc::timeout);
 }
 
-TEST(GroupCannotBe, AClaimOfNoPartitionWasNotMade) {
+TEST(GroupInvariant, ATakeOfNoPartitionWasNotMade) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
   {
@@ -345,7 +345,7 @@ TEST(GroupCannotBe, AClaimOfNoPartitionWasNotMade) {
     }};
     EXPECT_EQ(dead.join(), -SIGKILL);
   }
-  store_relaxed(scribbled.view().seat(0).claiming, std::uint64_t{1} << 16 | 0xffff);
+  store_relaxed(scribbled.view().seat(0).taking, std::uint64_t{1} << 16 | 0xffff);
   store_relaxed(scribbled.view().cursor(0).place,
                 load_relaxed(scribbled.view().cursor(0).place) | 0xff);  // No such seat.
   Member member = join(scribbled.group());

@@ -24,7 +24,7 @@ TEST(ByKey, KeyThatIsHeldStaysAway) {
   EXPECT_EQ(drain(b, 1), (Log{"1 second"}));
 }
 
-TEST(ByKey, GivenBackRecordHoldsItsKeyBack) {
+TEST(ByKey, RequeuedRecordHoldsItsKeyBack) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic, {.by_key = true});
@@ -34,7 +34,7 @@ TEST(ByKey, GivenBackRecordHoldsItsKeyBack) {
   const Delivery first = take(a);
   EXPECT_EQ(first.record.text(), "1");
   const auto until = std::chrono::steady_clock::now() + 300ms;
-  must(a.give_back(first, 300ms));
+  must(a.requeue(first, 300ms));
   Log of_key;
   Log of_others;
   while (of_key.size() + of_others.size() < 3) {
@@ -59,7 +59,7 @@ TEST(ByKey, OtherKeysGoOnMeanwhile) {
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic, {.by_key = true}));
   publish_pairs(publisher, {{"k", "0"}, {"k", "1"}, {"other", "2"}, {"k", "3"}, {"more", "4"}});
-  must(member.give_back(take(member), 1h));
+  must(member.requeue(take(member), 1h));
   EXPECT_EQ(drain(member, 2), (Log{"2 2", "4 4"}));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
@@ -133,17 +133,17 @@ TEST(ByKey, HolderThatLeavesLetsItsKeyGo) {
 std::optional<Member> with_records_ready(Publisher& publisher, const Group& group, int count = 16) {
   std::optional<Member> member = join(group);
   for (int i = 0; i < count; ++i) must(publisher.publish({.key = "k", .value = std::to_string(i)}));
-  for (const Delivery& one : take_all(*member)) must(member->give_back(one));
+  for (const Delivery& one : take_all(*member)) must(member->requeue(one));
   return member;
 }
 
-TEST(ByKey, WhatIsGivenBackComesBeforeWhatIsReady) {
+TEST(ByKey, WhatIsRequeuedComesBeforeWhatIsReady) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   auto member = with_records_ready(publisher, group_of(*topic, {.by_key = true}));
-  must(member->give_back(take(*member)));
+  must(member->requeue(take(*member)));
   must(member->acknowledge(take(*member)));
-  must(member->give_back(take(*member)));
+  must(member->requeue(take(*member)));
   EXPECT_EQ(drain(*member, 15), numbers(15, 1));
 }
 
@@ -188,7 +188,7 @@ TEST(ByKey, WhatDidNotFitKeepsItsPlace) {
   auto member = with_records_ready(publisher, group_of(*topic, {.by_key = true}));
   const Delivery first = take(*member);
   EXPECT_EQ(code(member->receive_copy({}, kPatience)), Errc::buffer_too_small);
-  must(member->give_back(first));
+  must(member->requeue(first));
   EXPECT_EQ(drain(*member, 16), numbers(16));
 }
 
@@ -212,7 +212,7 @@ void expect_one_behind(std::size_t members, int keys) {
   std::vector<Delivery> taken = take_all(all[0]);
   std::reverse(taken.begin(), taken.end());
   for (const Delivery& one : taken)
-    must(all[0].give_back(one, one.record.text() == "late" ? 1h : 0h));
+    must(all[0].requeue(one, one.record.text() == "late" ? 1h : 0h));
   auto last = all[1].receive(kPatience);
   ASSERT_TRUE(last) << describe(last.error());
   EXPECT_EQ(last->record.text(), "last");
@@ -232,7 +232,7 @@ TEST(ByKey, WhoeverHasNothingToDoSleeps) {
   Member giver = join(group);
   Member member = join(group);
   for (int i = 0; i < 300; ++i) must(publisher.publish({.key = std::to_string(i), .value = "x"}));
-  for (const Delivery& one : take_all(giver)) must(giver.give_back(one, 1h));
+  for (const Delivery& one : take_all(giver)) must(giver.requeue(one, 1h));
   const auto used = [] { return detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID); };
   const std::int64_t before = used();
   EXPECT_EQ(code(member.receive(500ms)), Errc::timeout);
@@ -284,7 +284,7 @@ TEST(ByKey, OrderHoldsAmongThreads) {
           const bool fails = turn % 5 == 0;
           if (!fails) ++done[key];
           busy[key].fetch_sub(1);
-          must(fails ? member.give_back(*delivery) : member.acknowledge(*delivery));
+          must(fails ? member.requeue(*delivery) : member.acknowledge(*delivery));
           if (!fails) --left;
         }
       });

@@ -68,11 +68,11 @@ TEST(MemberMemory, PollFreesTheCopiesOfRecordsThatAreOver) {
   Member member = join(group);
   std::size_t most = 0;
   const std::size_t before = bytes_in_use;
-  const auto look = [&](const Delivery& delivery) {
+  const auto visit = [&](const Delivery& delivery) {
     EXPECT_EQ(delivery.record.value.size(), kSize);
     most = std::max<std::size_t>(most, bytes_in_use);
   };
-  EXPECT_EQ(must(member.poll(1000, look)), 200u);
+  EXPECT_EQ(must(member.poll(1000, visit)), 200u);
   EXPECT_LT(most, before + 10 * kSize);
 }
 
@@ -154,7 +154,7 @@ TEST(MemberMemory, WorkingNeedsNone) {
           member.receive(taken, static_cast<std::size_t>(1 + i % 8), Deadline::immediate());
       for (const Delivery& one : taken) {
         const bool fails = i % 3 == 0;
-        if (fails ? !member.give_back(one) : !member.acknowledge(one)) std::abort();
+        if (fails ? !member.requeue(one) : !member.acknowledge(one)) std::abort();
         done += fails ? 0 : 1;
       }
       const auto polled = member.poll(3, [](const Delivery&) {});
@@ -191,7 +191,7 @@ TEST(MemberMemory, DeadLetterThatCannotBeCopiedStaysOne) {
   const Group group = group_of(*topic, {.max_deliveries = 1, .lease = 1h});
   Member member = join(group);
   publish_all(publisher, {"bad"});
-  must(member.give_back(take(member)));
+  must(member.requeue(take(member)));
   {
     const Allocations none{0};
     EXPECT_EQ(code(member.receive(kPatience)), Errc::no_memory);

@@ -35,7 +35,7 @@ class ModelRun {
       case 10: return acknowledge_one(seat);
       case 11: return acknowledge_up_to_one(seat);
       case 12: return acknowledge_all(seat);
-      case 13: return give_back_one(seat);
+      case 13: return requeue_one(seat);
       case 14: return acknowledge_some(seat);
       case 15: return below(4) == 0 ? leave(seat) : check_counts();
       default: return check_counts();
@@ -144,7 +144,7 @@ class ModelRun {
       ASSERT_EQ(at->record.text(), known_[place_of(*at)].text);  // It has not changed.
     }
     ASSERT_EQ(code(seat.member->acknowledge(*at)), Errc::ok);
-    ASSERT_EQ(code(seat.member->acknowledge(*at)), Errc::not_held);
+    ASSERT_EQ(code(seat.member->acknowledge(*at)), Errc::not_in_flight);
     done(*at);
     seat.held.erase(at);
   }
@@ -170,10 +170,10 @@ class ModelRun {
     for (const Delivery& delivery : seat.held) done(delivery);
     seat.held.clear();
   }
-  void give_back_one(Seat& seat) {
+  void requeue_one(Seat& seat) {
     if (seat.held.empty()) return;
     const auto at = seat.held.begin() + static_cast<std::ptrdiff_t>(below(seat.held.size()));
-    ASSERT_EQ(code(seat.member->give_back(*at)), Errc::ok);
+    ASSERT_EQ(code(seat.member->requeue(*at)), Errc::ok);
     known_[place_of(*at)].is_held = false;
     seat.held.erase(at);
   }

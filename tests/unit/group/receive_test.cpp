@@ -288,7 +288,7 @@ TEST(MemberPoll, GoesOnAcrossManySegments) {
   EXPECT_EQ(log, repeated(100, kHalfText));
 }
 
-TEST(MemberPoll, CallThatThrowsGivesBackWhatItDidNotDo) {
+TEST(MemberPoll, CallThatThrowsRequeuesWhatItDidNotDo) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);

@@ -22,7 +22,7 @@ class BigBatch {
   CursorValue cursor(std::uint64_t index) const {
     return CursorValue::make(position(), 0, 0, index, 0);
   }
-  Walker walker() const {
+  RecordScanner scanner() const {
     return {topic_.shared(), 0, must(topic_.shared().records_for_reading())};
   }
   // Makes frames before `index` invalid.
@@ -40,70 +40,70 @@ class BigBatch {
   TestTopic topic_;
 };
 
-std::string next_of(Walker& walker) {
-  WalkedRecord found;
-  if (walker.next(found) != Walk::record) return "(none)";
+std::string next_of(RecordScanner& scanner) {
+  ScannedRecord found;
+  if (scanner.next(found) != Scan::record) return "(none)";
   return {reinterpret_cast<const char*>(found.payload), found.detail & kDetailLength};
 }
 
-TEST(Walker, GoesOnInABatchFromWhereItIs) {
+TEST(RecordScanner, GoesOnInABatchFromWhereItIs) {
   const BigBatch batch{10};
-  Walker walker = batch.walker();
-  ASSERT_EQ(walker.go_to(batch.cursor(2)), Walk::skipped);
-  EXPECT_EQ(next_of(walker), "c");
+  RecordScanner scanner = batch.scanner();
+  ASSERT_EQ(scanner.go_to(batch.cursor(2)), Scan::skipped);
+  EXPECT_EQ(next_of(scanner), "c");
   batch.scribble_before(3);
-  ASSERT_EQ(walker.go_to(batch.cursor(6)), Walk::skipped);
-  EXPECT_EQ(next_of(walker), "g");
-  EXPECT_EQ(walker.offset(), 7u);
+  ASSERT_EQ(scanner.go_to(batch.cursor(6)), Scan::skipped);
+  EXPECT_EQ(next_of(scanner), "g");
+  EXPECT_EQ(scanner.offset(), 7u);
 }
 
 // Another member has moved the cursor, but not as far as this one has walked in vain.
-TEST(Walker, GoesOnInABatchFromWhereItsLastWalkBegan) {
+TEST(RecordScanner, GoesOnInABatchFromWhereItsLastScanBegan) {
   const BigBatch batch{10};
-  Walker walker = batch.walker();
-  ASSERT_EQ(walker.go_to(batch.cursor(2)), Walk::skipped);
+  RecordScanner scanner = batch.scanner();
+  ASSERT_EQ(scanner.go_to(batch.cursor(2)), Scan::skipped);
   for (const char* value : {"c", "d", "e", "f", "g", "h", "i", "j"})
-    EXPECT_EQ(next_of(walker), value);  // It has left the batch.
+    EXPECT_EQ(next_of(scanner), value);  // It has left the batch.
   batch.scribble_before(2);
-  ASSERT_EQ(walker.go_to(batch.cursor(4)), Walk::skipped);
-  EXPECT_EQ(next_of(walker), "e");
+  ASSERT_EQ(scanner.go_to(batch.cursor(4)), Scan::skipped);
+  EXPECT_EQ(next_of(scanner), "e");
   batch.scribble_before(4);
-  ASSERT_EQ(walker.go_to(batch.cursor(5)), Walk::skipped);
-  EXPECT_EQ(next_of(walker), "f");
+  ASSERT_EQ(scanner.go_to(batch.cursor(5)), Scan::skipped);
+  EXPECT_EQ(next_of(scanner), "f");
 }
 
-TEST(Walker, GoesBackInABatch) {
+TEST(RecordScanner, GoesBackInABatch) {
   const BigBatch batch{10};
-  Walker walker = batch.walker();
+  RecordScanner scanner = batch.scanner();
   for (const std::uint64_t index : {7U, 3U, 9U, 1U, 0U, 5U}) {
-    ASSERT_EQ(walker.go_to(batch.cursor(index)), Walk::skipped);
-    EXPECT_EQ(next_of(walker), std::string(1, static_cast<char>('a' + index)));
-    EXPECT_EQ(walker.go_to(batch.cursor(10)), Walk::corrupt);
+    ASSERT_EQ(scanner.go_to(batch.cursor(index)), Scan::skipped);
+    EXPECT_EQ(next_of(scanner), std::string(1, static_cast<char>('a' + index)));
+    EXPECT_EQ(scanner.go_to(batch.cursor(10)), Scan::corrupt);
   }
 }
 
 // A failed search for a batch that is none must not leave the place in another one.
-TEST(Walker, AfterABatchThatIsNoneFindsTheRightOne) {
+TEST(RecordScanner, AfterABatchThatIsNoneFindsTheRightOne) {
   const BigBatch batch{10};
-  Walker walker = batch.walker();
-  ASSERT_EQ(walker.go_to(batch.cursor(3)), Walk::skipped);
+  RecordScanner scanner = batch.scanner();
+  ASSERT_EQ(scanner.go_to(batch.cursor(3)), Scan::skipped);
   const CursorValue none = CursorValue::make(batch.position() + 40, 0, 0, 5, 0);
-  EXPECT_EQ(walker.go_to(none), Walk::corrupt);
-  EXPECT_EQ(walker.go_to(none), Walk::corrupt);
-  ASSERT_EQ(walker.go_to(batch.cursor(4)), Walk::skipped);
-  EXPECT_EQ(next_of(walker), "e");
+  EXPECT_EQ(scanner.go_to(none), Scan::corrupt);
+  EXPECT_EQ(scanner.go_to(none), Scan::corrupt);
+  ASSERT_EQ(scanner.go_to(batch.cursor(4)), Scan::skipped);
+  EXPECT_EQ(next_of(scanner), "e");
 }
 
-TEST(Walker, FindsHeldRecordsOfABatchOneAfterTheOther) {
+TEST(RecordScanner, FindsInFlightRecordsOfABatchOneAfterTheOther) {
   const BigBatch batch{10};
-  const SharedTopic& shared = batch.topic().shared();
+  const MappedTopic& shared = batch.topic().shared();
   const std::byte* const records = must(batch.topic().shared().records_for_reading());
-  GroupHold hold{};
-  hold.position = batch.position();
+  InFlightEntry entry{};
+  entry.position = batch.position();
   FoundInBatch last;
   const auto find = [&](std::uint32_t index) -> std::string {
-    hold.where = HoldPlace{0, 0, index}.pack();
-    const auto found = find_held(shared, records, hold, last);
+    entry.where = InFlightPlace{0, 0, index}.pack();
+    const auto found = find_in_flight(shared, records, entry, last);
     if (!found) return "(none)";
     return {reinterpret_cast<const char*>(found->payload), found->detail & kDetailLength};
   };

@@ -95,7 +95,7 @@ TEST(GroupRoom, HeldRecordsOfEverySegmentFillIt) {
   EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
 }
 
-TEST(GroupRoom, GivenBackRecordsStayThere) {
+TEST(GroupRoom, RequeuedRecordsStayThere) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -103,7 +103,7 @@ TEST(GroupRoom, GivenBackRecordsStayThere) {
   Member b = join(group);
   publish_all(publisher, {"later"});
   const Delivery taken = take(a);
-  must(a.give_back(taken, 300ms));
+  must(a.requeue(taken, 300ms));
   Log log;
   for (int i = 0; i < 40; ++i) {
     must(publisher.publish(kHalfText, kPatience));
@@ -167,7 +167,7 @@ TEST(GroupReleased, NeverFallsAndEndsAtTheEnd) {
     const Delivery delivery = take(member);
     EXPECT_LE(group.released(), i);  // The record in flight is not released.
     if (i % 10 == 3) {
-      must(member.give_back(delivery));
+      must(member.requeue(delivery));
       must(member.acknowledge(take(member)));
     } else {
       must(member.acknowledge(delivery));

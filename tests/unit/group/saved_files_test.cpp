@@ -26,7 +26,7 @@ using testing::StoreFiles;
 // Without what a damaged disk may not change: which of two whole copies it is.
 std::string to_text(const SavedGroup& saved) {
   std::string text = saved.name + " at " + std::to_string(saved.offsets[0]);
-  for (const detail::SavedHold& one : saved.holds)
+  for (const detail::SavedInFlight& one : saved.in_flight)
     text += ' ' + std::to_string(one.offset) + 'x' + std::to_string(one.deliveries);
   return text;
 }
@@ -94,7 +94,7 @@ class SavedFiles : public ::testing::Test {
     ASSERT_TRUE(found->saved) << "one of three files was damaged";
     if (id == most_) {
       EXPECT_EQ(found->saved->offsets[0], ahead_);
-      EXPECT_TRUE(found->saved->holds.empty());
+      EXPECT_TRUE(found->saved->in_flight.empty());
     } else if (const std::string text = to_text(*found->saved); text != newest_) {
       EXPECT_EQ(text, older_);
     }
@@ -205,7 +205,7 @@ TEST_F(SavedFiles, FilesOfAnotherTopicAreDamage) {
 // What no group can be like is refused, even if the checksum is right.
 TEST_F(SavedFiles, WhatMakesNoSenseIsDamage) {
   const SavedGroup right = *find(topic_.directory(), topic_.manifest(), least_)->saved;
-  ASSERT_FALSE(right.holds.empty());
+  ASSERT_FALSE(right.in_flight.empty());
   const auto is_read = [](const SavedGroup& saved) {
     auto file = must(detail::SectionsFile::parse(saved.format(1, 0), detail::kSavedGroupMagic));
     return SavedGroup::read(file, 1).has_value();
@@ -217,15 +217,15 @@ TEST_F(SavedFiles, WhatMakesNoSenseIsDamage) {
       [](SavedGroup& group) { group.facts.lease_ns = -1; },
       [](SavedGroup& group) { group.name.clear(); },
       [](SavedGroup& group) { group.name.assign(detail::kMaxGroupName + 1, 'n'); },
-      [](SavedGroup& group) { group.holds[0].offset = group.offsets[0]; },
-      [](SavedGroup& group) { group.holds[0].partition = 1; },
-      [](SavedGroup& group) { group.holds[0].delay_ns = -1; },
-      [](SavedGroup& group) { group.holds.push_back(group.holds[0]); },
+      [](SavedGroup& group) { group.in_flight[0].offset = group.offsets[0]; },
+      [](SavedGroup& group) { group.in_flight[0].partition = 1; },
+      [](SavedGroup& group) { group.in_flight[0].delay_ns = -1; },
+      [](SavedGroup& group) { group.in_flight.push_back(group.in_flight[0]); },
       [](SavedGroup& group) {
-        group.facts.hold_count = group.facts.seat_count = 1;
+        group.facts.in_flight_limit = group.facts.seat_count = 1;
         group.offsets[0] = 1000;
-        group.holds.clear();
-        for (std::uint64_t i = 0; i < 900; ++i) group.holds.push_back({i, 0, 0, 0, 1});
+        group.in_flight.clear();
+        for (std::uint64_t i = 0; i < 900; ++i) group.in_flight.push_back({i, 0, 0, 0, 1});
       }};
   for (std::size_t i = 0; i < changes.size(); ++i) {
     SavedGroup wrong = right;
@@ -236,7 +236,7 @@ TEST_F(SavedFiles, WhatMakesNoSenseIsDamage) {
 
 // Both copies of the checkpoint are lost: the next keeper's number must be above those of saved groups, or
 // nobody would read what it saves.
-TEST_F(SavedFiles, TheNextOfficeIsLaterThanAllThatSaved) {
+TEST_F(SavedFiles, TheNextEpochIsLaterThanAllThatSaved) {
   must(topic_.saver(77)->save());
   PlacedFiles placed{testing::read_files(topic_.data_path())};
   for (const char* name : {"checkpoint-0", "checkpoint-1"}) placed.erase(name);
@@ -459,7 +459,7 @@ TEST_F(SavedFiles, RepairThatFailsLosesNothing) {
 }
 
 // The files of the keeper before are gone when they are read. That is no damage.
-TEST_F(SavedFiles, AreReadAnewIfAKeeperDeletesEarlierOnesMeanwhile) {
+TEST_F(SavedFiles, AreReadAnewIfAnArchiverDeletesEarlierOnesMeanwhile) {
   auto third = topic_.saver(3);
   MeanwhileDisk disk{[&] {
     must(third->save());

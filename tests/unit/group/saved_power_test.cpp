@@ -50,7 +50,7 @@ class SavedWorld {
   SavedWorld(std::uint64_t seed, RecordedDisk::Lies lies)
       : random_{seed}, disk_{topic_.data_path(), lies}, replaced_{disk_} {
     publisher_.emplace(must(topic_->publisher()));
-    saver_ = topic_.saver(++office_, disk_);
+    saver_ = topic_.saver(++epoch_, disk_);
   }
   ~SavedWorld() {
     for (TrueGroup& group : groups_) group.member.reset();
@@ -104,7 +104,7 @@ class SavedWorld {
     switch (below(random_, 12)) {
       case 0: make(); break;
       case 1: remove(); break;
-      case 2: follow(); break;
+      case 2: take_over(); break;
       case 3: die(); break;
       case 4:
       case 5: save(below(random_, 8) == 0); break;
@@ -150,7 +150,7 @@ class SavedWorld {
       const std::uint64_t offset = taken->record.offset;
       group->note(group->handed, offset, calls());
       if (below(random_, 10) == 0) {
-        if (!group->at_most_once) must(group->member->give_back(*taken));
+        if (!group->at_most_once) must(group->member->requeue(*taken));
       } else {
         group->note(group->done, offset, calls());
         must(group->member->acknowledge(*taken));
@@ -170,7 +170,7 @@ class SavedWorld {
         groups_[i].note(groups_[i].saved_by, offset, calls());
     if (!is_closing) return;
     // Who closed it dies before it takes the window away, and others go on with it.
-    follow();
+    take_over();
     enter();
   }
   // Nobody is a member when a topic is closed.
@@ -182,16 +182,16 @@ class SavedWorld {
       if (one.is_deleting == kNever) one.member.emplace(join(must(topic_->find_group(one.name))));
     }
   }
-  void follow() {
+  void take_over() {
     old_ = std::move(saver_);
-    saver_ = topic_.saver(++office_, disk_);
+    saver_ = topic_.saver(++epoch_, disk_);
   }
   // The keeper is killed while it saves, and another one follows.
   void die() {
     disk_.die_at(calls() + below(random_, 12));
     (void)saver_->save();
     disk_.live();
-    follow();
+    take_over();
     old_.reset();
   }
   TrueGroup* pick() {
@@ -205,7 +205,7 @@ class SavedWorld {
   Random random_;
   RecordedDisk disk_;
   DiskReplaced replaced_;
-  std::uint64_t office_ = 0;
+  std::uint64_t epoch_ = 0;
   std::uint64_t published_ = 0;
   std::optional<Publisher> publisher_;
   std::unique_ptr<detail::GroupSaver> saver_;

@@ -1,7 +1,7 @@
 // Groups of a durable topic that no thread keeps: the tests save them when they want to.
 //
 //     UnkeptTopic topic;
-//     auto saver = topic.saver(1);          // a keeper's office
+//     auto saver = topic.saver(1);          // a archiver's epoch
 //     … group_of(*topic, …) …
 //     EXPECT_TRUE(saver->save());
 //     topic.load()                          // what is saved
@@ -38,7 +38,7 @@ class UnkeptTopic {
     detail::NewWindow start;
     start.data_path = data_path();
     start.durability = detail::StoredDurability::os;
-    start.office = recovered.generation;
+    start.epoch = recovered.generation;
     for (const auto& end : recovered.partitions) start.partitions.push_back(detail::start_at(end));
     window.window = &start;
     manifest_.window.key = window.geometry.key;
@@ -54,16 +54,16 @@ class UnkeptTopic {
   std::string data_path() const { return (place_ / "data" / kTopicName).string(); }
   int directory() const { return directory_.get(); }
   const detail::Manifest& manifest() const { return manifest_; }
-  detail::SharedTopic& shared() const { return *shared_; }
+  detail::MappedTopic& shared() const { return *shared_; }
 
-  std::unique_ptr<detail::GroupSaver> saver(std::uint64_t office,
+  std::unique_ptr<detail::GroupSaver> saver(std::uint64_t epoch,
                                             detail::Disk& disk = detail::Disk::system()) const {
     auto saver = std::make_unique<detail::GroupSaver>(*shared_, disk, directory(), manifest_);
-    saver->begin(office);
+    saver->begin(epoch);
     return saver;
   }
   // A keeper's, without its thread.
-  detail::Office office() const {
+  detail::Archiver archiver() const {
     return {shared_, detail::Disk::system(), directory(), manifest_};
   }
   std::vector<detail::StoredGroup> load() const { return load(directory()); }
@@ -86,7 +86,7 @@ class UnkeptTopic {
   TestDirectory place_;
   detail::Manifest manifest_;
   detail::Fd directory_;
-  std::shared_ptr<detail::SharedTopic> shared_;
+  std::shared_ptr<detail::MappedTopic> shared_;
   std::optional<Topic> topic_;
 };
 
@@ -103,9 +103,10 @@ class DiskReplaced {
 inline bool delivers(const detail::SavedGroup& saved, std::uint64_t offset,
                      std::uint32_t partition = 0) {
   return offset >= saved.offsets[partition] ||
-         std::any_of(saved.holds.begin(), saved.holds.end(), [&](const detail::SavedHold& one) {
-           return one.partition == partition && one.offset == offset;
-         });
+         std::any_of(saved.in_flight.begin(), saved.in_flight.end(),
+                     [&](const detail::SavedInFlight& one) {
+                       return one.partition == partition && one.offset == offset;
+                     });
 }
 
 }  // namespace leat

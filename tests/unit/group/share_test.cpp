@@ -88,9 +88,9 @@ TEST(Share, RandomGivingBackAndLeavingLosesNothing) {
       share(*topic, group, 4, kRecords, [&](Member& member, const Delivery& delivery) {
         thread_local std::mt19937_64 random{seed + ++thread_number};
         switch (random() % 20) {
-          case 0: must(member.give_back(delivery)); return false;
+          case 0: must(member.requeue(delivery)); return false;
           case 1:
-            must(member.give_back(delivery, std::chrono::microseconds{random() % 3000}));
+            must(member.requeue(delivery, std::chrono::microseconds{random() % 3000}));
             return false;
           case 2: member = join(group); return false;  // Leaves while it holds the record.
           default: must(member.acknowledge(delivery)); return true;

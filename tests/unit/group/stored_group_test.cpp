@@ -77,7 +77,7 @@ TEST_F(GroupOnDisk, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
     EXPECT_EQ(drain(member, 4), numbers(4));
     const Delivery held = take(member);
     EXPECT_EQ(held.record.offset, 4U);
-    must(member.give_back(take(member), 1h));
+    must(member.requeue(take(member), 1h));
   }
   const Topic topic = open();
   EXPECT_EQ(must(topic.group_names()), std::vector<std::string>{kGroupName});
@@ -111,7 +111,7 @@ TEST_F(GroupOnDisk, AnOffsetThatNoCursorCanHaveIsCorrupt) {
   start.data_path = path;
   start.durability = detail::StoredDurability{manifest.topic.durability};
   start.sync_interval_ns = manifest.topic.sync_interval_ns;
-  start.office = recovered.generation;
+  start.epoch = recovered.generation;
   start.partitions.push_back({.next_offset = 1ULL << 63, .frames_end = 2});
   window.window = &start;
   manifest.window.key = window.geometry.key;
@@ -154,7 +154,7 @@ TEST_F(GroupOnDisk, HoldsUpNobodyAndReadsWhatIsOnDisk) {
   const Delivery held = take(member);
   publish(topic, kMany / 2, kMany / 2);
   EXPECT_EQ(to_text(held), "10 10");  // A copy: what it was read from is overwritten.
-  must(member.give_back(held));
+  must(member.requeue(held));
   EXPECT_EQ(sorted(drain(member, kMany - 10)), sorted(numbers(kMany - 10, 10)));
   EXPECT_EQ(slow.info().lag, 0U);
 }
@@ -303,9 +303,9 @@ TEST_F(GroupOnDisk, AtMostOnceSkipsNothingWhenTheTopicIsClosed) {
 }
 
 // Every process looks after it: the position is told by whoever keeps the topic.
-TEST_F(GroupOnDisk, AnotherKeeperSavesItToo) {
+TEST_F(GroupOnDisk, AnotherArchiverSavesItToo) {
   { publish(open(), 100); }
-  testing::Child keeper{[&] {
+  testing::Child archiver{[&] {
     const Topic topic = open();
     for (;;) ::pause();
     return 0;
@@ -315,12 +315,12 @@ TEST_F(GroupOnDisk, AnotherKeeperSavesItToo) {
     const Topic topic = open();
     Member member = join(group(topic));
     EXPECT_EQ(drain(member, 40), numbers(40));
-    keeper.signal(SIGKILL);
+    archiver.signal(SIGKILL);
     EXPECT_EQ(drain(member, 20), numbers(20, 40));
     wait_until_saved();
     ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
   });
-  keeper.wait();
+  archiver.wait();
   lose_window();
   const Topic topic = open();
   Member member = join(must(topic.find_group(kGroupName)));
@@ -329,32 +329,32 @@ TEST_F(GroupOnDisk, AnotherKeeperSavesItToo) {
 }
 
 // The keeper dies or stops when it has saved everything, and then records are acknowledged, which tells nobody.
-TEST_F(GroupOnDisk, AFollowerSavesWhatIsOnlyAcknowledged) {
+TEST_F(GroupOnDisk, ASuccessorSavesWhatIsOnlyAcknowledged) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
-    const testing::Shared<std::uint32_t> is_keeper;
-    testing::Child keeper{[&] {
+    const testing::Shared<std::uint32_t> is_archiver;
+    testing::Child archiver{[&] {
       const Topic topic = open();
       publish(topic, 10);
-      std::atomic_ref{* is_keeper} = 1;
+      std::atomic_ref{* is_archiver} = 1;
       for (;;) ::pause();
       return 0;
     }};
-    while (std::atomic_ref{*is_keeper} == 0) std::this_thread::sleep_for(1ms);
+    while (std::atomic_ref{*is_archiver} == 0) std::this_thread::sleep_for(1ms);
     and_die([&] {
       const Topic topic = open();
       Member member = join(group(topic));
       std::vector<Delivery> taken;
       for (int i = 0; i < 6; ++i) taken.push_back(take(member));
       wait_until_saved();
-      keeper.signal(signal);
+      archiver.signal(signal);
       std::this_thread::sleep_for(50ms);
       for (const Delivery& one : taken) must(member.acknowledge(one));
       if (signal == SIGSTOP) std::this_thread::sleep_for(3s);  // It is not known to be dead.
       wait_until_saved();
       ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
     });
-    keeper.signal(SIGKILL);
-    keeper.wait();
+    archiver.signal(SIGKILL);
+    archiver.wait();
     lose_window();
     {
       const Topic topic = open();

@@ -13,7 +13,7 @@ using Way = void (*)(Member&, std::set<std::uint64_t>& good);
 
 void use(Member& member, const Delivery& delivery, std::set<std::uint64_t>& good) {
   if (delivery.record.text() == "poison") {
-    must(member.give_back(delivery));
+    must(member.requeue(delivery));
   } else {
     good.insert(delivery.record.offset);
     must(member.acknowledge(delivery));
@@ -33,7 +33,7 @@ void by_poll(Member& member, std::set<std::uint64_t>& good) {
   must(member.poll(kLimit, [&](const Delivery& one) { use(member, one, good); }));
 }
 
-TEST(Turns, RecordsGivenBackAtOnceDoNotKeepOthersAway) {
+TEST(Turns, RecordsRequeuedAtOnceDoNotKeepOthersAway) {
   for (const Way way : {Way{by_receive}, Way{by_receive_some<1>}, Way{by_receive_some<100>},
                         Way{by_poll<1>}, Way{by_poll<100>}}) {
     for (const std::size_t poison : {1U, 5U, 300U}) {
@@ -77,7 +77,7 @@ TEST(Turns, NewRecordsDoNotKeepReturnedOnesAway) {
       must(member.acknowledge(one));
     } else {
       EXPECT_EQ(one.deliveries, ++deliveries);
-      must(member.give_back(one));
+      must(member.requeue(one));
     }
   }
   EXPECT_EQ(deliveries, 20u);

@@ -197,7 +197,7 @@ TEST(MemberWaitFd, IsUnreadableAfterAWaitThatFoundNothing) {
   EXPECT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
 }
 
-TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
+TEST(MemberWaitFd, IsReadableForWhatOthersRequeue) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
@@ -207,7 +207,7 @@ TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
   const Delivery held = take(a);
   const int fd = must(b.wait_fd());
   EXPECT_TRUE(take_all(b).empty());
-  must(a.give_back(held));
+  must(a.requeue(held));
   ASSERT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
   EXPECT_EQ(drain(b, 1), numbers(1));
 }

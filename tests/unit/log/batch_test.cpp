@@ -321,7 +321,7 @@ TEST_P(Batches, IsKeptWhenTheLimitIsReached) {
   EXPECT_NE(code(batch.commit(Deadline::immediate())), Errc::ok);
   EXPECT_EQ(batch.count(), 2u);
   limit = 10;
-  topic->make_publishers_look();
+  topic->recheck_offset_limits();
   EXPECT_EQ(must(batch.commit()), 1u);
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 b"}));
 }
@@ -339,7 +339,7 @@ TEST_P(Batches, IsKeptWhenTheLimitThrows) {
   must(batch.add("a"));
   must(batch.add("b"));
   is_broken = true;
-  topic->make_publishers_look();
+  topic->recheck_offset_limits();
   EXPECT_THROW((void)batch.commit(), std::runtime_error);
   is_broken = false;
   must(publisher.publish("in between, and longer than the batch"));

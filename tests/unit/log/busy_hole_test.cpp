@@ -88,7 +88,7 @@ TEST(BusyHole, IsRepairedByAMemberThatIsBusyWithReturnedRecords) {
     for (const Deadline deadline{10s}; !has_come && !deadline.passed();) {
       const auto use = [&](const Delivery& delivery) {
         has_come |= delivery.record.text() == "behind";
-        must(member.give_back(delivery));
+        must(member.requeue(delivery));
       };
       if (polls) {
         must(member.poll(1, use));

@@ -225,7 +225,7 @@ class MomentDisk : public detail::Disk {
 
 // A keeper that follows takes office, sets `written` back, and makes its first file. A reader that read `written` just
 // before, and sees the file, must not take what will be written again for lost.
-TEST(DurableReader, WhatAFollowerWritesAgainIsNotMissing) {
+TEST(DurableReader, WhatASuccessorWritesAgainIsNotMissing) {
   TemporaryDirectory temp;
   auto topic = Topic::create("d", {.directory = temp.path() + "/topics",
                                    .durable = Durability::os,
@@ -238,13 +238,13 @@ TEST(DurableReader, WhatAFollowerWritesAgainIsNotMissing) {
   auto reader = detail::DiskReader::open(window, 0);
   ASSERT_TRUE(reader && (*reader)->seek(2));
 
-  const std::uint64_t office = (window.office() >> 1) + 1;
+  const std::uint64_t epoch = (window.epoch() >> 1) + 1;
   detail::OwnedWord& written = window.partition(0).written;
-  ASSERT_TRUE(detail::take_owned(written, office));
-  detail::exchange<detail::Edge::keeper>(window.header().office, office << 1);
-  const std::string name = detail::SegmentName{0, 2, office}.text();
+  ASSERT_TRUE(detail::take_owned(written, epoch));
+  detail::exchange<detail::Edge::archiver>(window.header().epoch, epoch << 1);
+  const std::string name = detail::SegmentName{0, 2, epoch}.text();
   std::ofstream{temp.path() + "/data/d/" + name};
-  const MomentDisk disk{name, [&] { EXPECT_TRUE(detail::set_owned(written, office, 2)); }};
+  const MomentDisk disk{name, [&] { EXPECT_TRUE(detail::set_owned(written, epoch, 2)); }};
   detail::StoredEntry entry;
   auto more = (*reader)->next(entry, 3);
   ASSERT_TRUE(more) << describe(more.error());

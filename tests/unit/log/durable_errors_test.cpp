@@ -156,7 +156,7 @@ TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
 }
 
 // Keepers that follow each other because the disk is slow: each waits longer than the one before.
-TEST_F(DurableSync, OnASlowDiskKeepersWaitLongerEachTime) {
+TEST_F(DurableSync, OnASlowDiskArchiversWaitLongerEachTime) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
   ASSERT_TRUE(publisher.publish("0"));
@@ -168,22 +168,22 @@ TEST_F(DurableSync, OnASlowDiskKeepersWaitLongerEachTime) {
   ASSERT_TRUE(window);
   auto file = detail::open_file_at(window->get(), "durable", O_RDONLY);
   ASSERT_TRUE(file);
-  const auto look = [&](auto& word, std::size_t at) {
+  const auto visit_word = [&](auto& word, std::size_t at) {
     EXPECT_EQ(::pread(file->get(), &word, sizeof(word), static_cast<::off_t>(at)),
               static_cast<::ssize_t>(sizeof(word)));
   };
-  const auto office = [&] {
+  const auto epoch = [&] {
     std::uint64_t word = 0;
-    look(word, offsetof(detail::DurableHeader, office));
+    visit_word(word, offsetof(detail::DurableHeader, epoch));
     return word >> 1;
   };
-  const std::uint64_t before = office();
+  const std::uint64_t before = epoch();
   disk_.hold_syncs(true);
   ASSERT_TRUE(publisher.publish("1"));
-  ASSERT_TRUE(wait_until([&] { return office() == before + 1; }));
-  const std::int64_t followed = detail::now_ns();
-  EXPECT_TRUE(wait_until([&] { return office() == before + 2; }));
-  EXPECT_GE(detail::now_ns() - followed, 1'900'000'000);
+  ASSERT_TRUE(wait_until([&] { return epoch() == before + 1; }));
+  const std::int64_t taken_over = detail::now_ns();
+  EXPECT_TRUE(wait_until([&] { return epoch() == before + 2; }));
+  EXPECT_GE(detail::now_ns() - taken_over, 1'900'000'000);
   disk_.hold_syncs(false);
   EXPECT_TRUE(publisher.flush(kPatience));
   EXPECT_EQ(read(topic, 2), (std::vector<std::string>{"0", "1"}));
@@ -192,7 +192,7 @@ TEST_F(DurableSync, OnASlowDiskKeepersWaitLongerEachTime) {
     EXPECT_TRUE(publisher.publish("quick", kPatience));
     EXPECT_TRUE(publisher.flush(kPatience));
     std::uint32_t slow = 0;
-    look(slow, offsetof(detail::DurableHeader, slow_syncs));
+    visit_word(slow, offsetof(detail::DurableHeader, slow_syncs));
     return slow == 0;
   }));
 }
@@ -224,7 +224,7 @@ TEST_F(DurableSync, RecordsAreWrittenAlthoughGroupsCannotBeSaved) {
   EXPECT_TRUE(topic.repair(kPatience));
 }
 
-TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
+TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedArchiver) {
   const std::string go = temp_.path() + "/go";  // Forked before there are threads.
   Child standing_by{[&]() -> int {
     CHILD_CHECK(wait_until([&] { return std::filesystem::exists(go); }));
@@ -240,13 +240,13 @@ TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
   ASSERT_TRUE(publisher.publish("0"));
   std::filesystem::create_directory(go);
   ASSERT_TRUE(wait_until([&] { return topic.info().participants.size() == 2; }));
-  const std::uint32_t keeper = topic.info().durable->keeper_pid;
-  ASSERT_EQ(keeper, static_cast<std::uint32_t>(::getpid()));
+  const std::uint32_t archiver = topic.info().durable->archiver_pid;
+  ASSERT_EQ(archiver, static_cast<std::uint32_t>(::getpid()));
   disk_.hold_syncs(true);
   EXPECT_EQ(publisher.publish("1", 300ms).error(), Errc::not_durable);
   disk_.hold_syncs(false);
   ASSERT_TRUE(publisher.flush(kPatience));
-  EXPECT_EQ(topic.info().durable->keeper_pid, keeper);
+  EXPECT_EQ(topic.info().durable->archiver_pid, archiver);
 }
 
 TEST_F(DurableSync, WhatIsLostIsToldBeforeTheFileBehindItHasItsHeader) {

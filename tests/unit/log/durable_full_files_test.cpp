@@ -101,7 +101,7 @@ TEST_F(DurableFullFiles, NobodyWaitsForTheirSync) {
   EXPECT_EQ(disk_.background_syncs(), kMost - 1);
 }
 
-TEST_F(DurableFullFiles, TheKeeperWaitsWhenTheDiskIsFarBehind) {
+TEST_F(DurableFullFiles, TheArchiverWaitsWhenTheDiskIsFarBehind) {
   const Topic topic = create_os();
   disk_.hold_syncs(true);
   std::jthread busy{[&] { publish(topic, 12 * kPerFile); }};
@@ -173,7 +173,7 @@ TEST_F(DurableFullFiles, TheLastProcessFinishesThem) {
   EXPECT_EQ(read(*topic, 3 * kPerFile + 1).size(), 3 * kPerFile + 1);
 }
 
-TEST_F(DurableFullFiles, AnotherProcessGoesOnWhenTheKeeperLeaves) {
+TEST_F(DurableFullFiles, AnotherProcessGoesOnWhenTheArchiverLeaves) {
   auto topic = std::optional{create_os()};
   auto other = open();
   ASSERT_TRUE(other);
@@ -189,10 +189,10 @@ TEST_F(DurableFullFiles, AnotherProcessGoesOnWhenTheKeeperLeaves) {
   EXPECT_EQ(read(*other, 2 * kPerFile + 2).size(), 2 * kPerFile + 2);
 }
 
-TEST_F(DurableFullFiles, AFollowerSyncsThoseOfADeadKeeper) {
-  Child keeper = keep_three_full_files();
-  keeper.signal(SIGKILL);  // Before anybody could take it for stopped.
-  keeper.wait();
+TEST_F(DurableFullFiles, ASuccessorSyncsThoseOfADeadArchiver) {
+  Child archiver = keep_three_full_files();
+  archiver.signal(SIGKILL);  // Before anybody could take it for stopped.
+  archiver.wait();
   const std::uint64_t syncs = disk_.syncs();
   auto topic = open();
   ASSERT_TRUE(topic) << describe(topic.error());
@@ -220,7 +220,7 @@ TEST_F(DurableFullFiles, RetentionDeletesNoneThatIsNotSynced) {
 // ---- What a review found --------------------------------------------------------------------------
 
 // The next keeper's sync might succeed.
-TEST_F(DurableFullFiles, AnErrorIsToldAlthoughTheKeeperHasToLeave) {
+TEST_F(DurableFullFiles, AnErrorIsAnnouncedAlthoughTheArchiverHasToLeave) {
   const Topic topic = create_os();
   publish_held(topic, kPerFile + 100);
   disk_.fail_opens(EMFILE);
@@ -238,7 +238,7 @@ TEST_F(DurableFullFiles, AnErrorIsToldAlthoughTheKeeperHasToLeave) {
   disk_.mend();
 }
 
-TEST_F(DurableFullFiles, AnErrorIsToldWhoeverMeetsIt) {
+TEST_F(DurableFullFiles, AnErrorIsAnnouncedWhoeverMeetsIt) {
   TopicOptions wanted = options(Durability::os);
   wanted.partitions = 2;
   for (int round = 0; round < 5; ++round) {
@@ -310,9 +310,9 @@ class NotingDisk : public detail::Disk {
 // All processes die, and their memory is lost with them, but the machine goes on: a container whose /dev/shm is
 // its own. What recovery reads is in the page cache, and nobody has synced it.
 TEST_F(DurableFullFiles, RecoverySyncsWhatItCallsDurable) {
-  Child keeper = keep_three_full_files();
-  keeper.signal(SIGKILL);
-  keeper.wait();
+  Child archiver = keep_three_full_files();
+  archiver.signal(SIGKILL);
+  archiver.wait();
   std::filesystem::remove_all(temp_.path() + "/topics/d");
   const std::vector<std::string> left = files();
   ASSERT_GE(left.size(), 3U);
@@ -325,15 +325,15 @@ TEST_F(DurableFullFiles, RecoverySyncsWhatItCallsDurable) {
 
 // The first sync fails, while a process that was stopped goes on, and while this one can't close descriptors at
 // once, as beside a fork() of much memory.
-class FollowersDisk : public detail::Disk {
+class SuccessorsDisk : public detail::Disk {
  public:
-  explicit FollowersDisk(Child& other) : other_{other} { Disk::replace_system(this); }
-  ~FollowersDisk() override {
+  explicit SuccessorsDisk(Child& other) : other_{other} { Disk::replace_system(this); }
+  ~SuccessorsDisk() override {
     Disk::replace_system(nullptr);
     if (forks_.joinable()) forks_.join();
   }
-  FollowersDisk(const FollowersDisk&) = delete;
-  FollowersDisk& operator=(const FollowersDisk&) = delete;
+  SuccessorsDisk(const SuccessorsDisk&) = delete;
+  SuccessorsDisk& operator=(const SuccessorsDisk&) = delete;
 
   Result<void> sync(int file) noexcept override {
     if (syncs_++ != 0) return Disk::sync(file);
@@ -356,8 +356,8 @@ class FollowersDisk : public detail::Disk {
 };
 
 // The sync of a third process would succeed.
-TEST_F(DurableFullFiles, AFollowersErrorIsToldBeforeAnybodyFollowsIt) {
-  Child keeper = keep_three_full_files();
+TEST_F(DurableFullFiles, ASuccessorsErrorIsAnnouncedBeforeAnybodyTakesOver) {
+  Child archiver = keep_three_full_files();
   Child third = start([&](const std::function<void()>& ready) {
     disk_.mend();
     auto topic = open();
@@ -366,11 +366,11 @@ TEST_F(DurableFullFiles, AFollowersErrorIsToldBeforeAnybodyFollowsIt) {
     for (;;) ::pause();
   });
   third.signal(SIGSTOP);
-  FollowersDisk disk{third};
+  SuccessorsDisk disk{third};
   auto topic = open();
   ASSERT_TRUE(topic) << describe(topic.error());
-  keeper.signal(SIGKILL);
-  keeper.wait();
+  archiver.signal(SIGKILL);
+  archiver.wait();
   Publisher publisher = publisher_of(*topic);
   (void)publisher.publish("x");
   EXPECT_TRUE(wait_until([&] { return topic->info().durable->state == Errc::read_only; }));

@@ -255,7 +255,7 @@ TEST_F(DurableRetention, FullFilesAreUsedAgain) {
 
 // A keeper that is stopped while it ends its files cuts them when it goes on: one that another keeper had used again
 // would lose its records.
-TEST_F(DurableRetention, FilesOfAnotherKeeperAreNotUsedAgain) {
+TEST_F(DurableRetention, FilesOfAnotherArchiverAreNotUsedAgain) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 128 << 10;
   const std::string directory = temp_.path() + "/data/d";
@@ -293,7 +293,7 @@ TEST_F(DurableRetention, FilesOfAnotherKeeperAreNotUsedAgain) {
 }
 
 // Most of them never fill a file, and the room that they reserved is not theirs any more.
-TEST_F(DurableRetention, KeepersThatDieOneAfterTheOtherLeaveLittle) {
+TEST_F(DurableRetention, ArchiversThatDieOneAfterTheOtherLeaveLittle) {
   for (const auto durable : {Durability::os, Durability::fsync}) {
     TopicOptions wanted = options();
     wanted.durable = durable;
@@ -356,7 +356,7 @@ class StoppingDisk : public detail::Disk {
 };
 
 // A keeper is stopped, followed, and goes on when its follower's first files are deleted: its own would count.
-TEST_F(DurableRetention, AKeeperThatGoesOnLeavesNoFile) {
+TEST_F(DurableRetention, AnArchiverThatGoesOnLeavesNoFile) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 128 << 10;
   Child stops{[&]() -> int {
@@ -366,12 +366,12 @@ TEST_F(DurableRetention, AKeeperThatGoesOnLeavesNoFile) {
     for (std::uint64_t i = 0; i < 1000; ++i) {
       publish(topic, 1);
       if (!wait_until([&] { return topic.info().partitions[0].written > i; })) return 1;
-      if (topic.info().durable->keeper_pid != static_cast<std::uint32_t>(::getpid())) return 0;
+      if (topic.info().durable->archiver_pid != static_cast<std::uint32_t>(::getpid())) return 0;
     }
     return 1;
   }};
   stops.wait();
-  ASSERT_EQ(stops.look(), Child::State::stopped);
+  ASSERT_EQ(stops.poll(), Child::State::stopped);
   const Topic topic = create(wanted);
   publish(topic, 1500);
   auto publisher = topic.publisher();

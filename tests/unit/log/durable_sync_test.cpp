@@ -7,7 +7,7 @@
 namespace leat::testing {
 namespace {
 
-TEST_F(DurableSync, FsyncReturnsWhenTheRecordIsOnTheMedium) {
+TEST_F(DurableSync, FsyncReturnsWhenTheRecordIsSynced) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
   for (std::uint64_t i = 0; i < 20; ++i) {
@@ -40,7 +40,7 @@ TEST_F(DurableSync, FsyncWaitsForTheDisk) {
 }
 
 // Without two thread switches for each record; and a slow disk must not delay a deadline.
-TEST_F(DurableSync, APublisherInTheKeepersProcessSyncsItselfUnlessItsWaitMayEnd) {
+TEST_F(DurableSync, APublisherInTheArchiversProcessSyncsItselfUnlessItsWaitMayEnd) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
   std::stop_source stop;
@@ -82,7 +82,7 @@ TEST_F(DurableSync, AFailedSyncOfAPublisherMakesTheTopicReadOnly) {
   EXPECT_EQ(publisher.publish("z").error(), Errc::read_only);
 }
 
-TEST_F(DurableSync, APublisherThatSyncsItselfIsToldOfAFullDisk) {
+TEST_F(DurableSync, APublisherThatSyncsItselfLearnsOfAFullDisk) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
   const std::uint64_t before = disk_.own_syncs();
@@ -254,16 +254,16 @@ TEST_F(DurableSync, ADescriptorTellsThatMoreIsDurable) {
 
 // A publisher that waits here need not know which process syncs.
 TEST_F(DurableSync, AnotherProcessSyncs) {
-  const Shared<std::uint32_t> is_keeper;  // Nobody else opens the topic before, and becomes that.
-  Child keeper{[&]() -> int {
+  const Shared<std::uint32_t> is_archiver;  // Nobody else opens the topic before, and becomes that.
+  Child archiver{[&]() -> int {
     auto topic = Topic::create("d", options(Durability::fsync));
     CHILD_CHECK_OK(topic);
     auto publisher = topic->publisher();
     CHILD_CHECK_OK(publisher->publish("x"));
-    std::atomic_ref{* is_keeper} = 1;
+    std::atomic_ref{* is_archiver} = 1;
     for (;;) ::pause();
   }};
-  ASSERT_TRUE(wait_until([&] { return std::atomic_ref{*is_keeper} == 1; }));
+  ASSERT_TRUE(wait_until([&] { return std::atomic_ref{*is_archiver} == 1; }));
   auto topic = open();
   ASSERT_TRUE(topic);
   EXPECT_EQ(durable_of(*topic), 1U);
@@ -271,20 +271,20 @@ TEST_F(DurableSync, AnotherProcessSyncs) {
   const std::uint64_t syncs = disk_.syncs();
   for (std::uint64_t i = 1; i < 10; ++i) ASSERT_EQ(*publisher.publish("y", kPatience), i);
   EXPECT_EQ(disk_.syncs(), syncs);
-  keeper.signal(SIGKILL);
-  keeper.wait();
+  archiver.signal(SIGKILL);
+  archiver.wait();
   for (std::uint64_t i = 10; i < 20; ++i) ASSERT_EQ(*publisher.publish("z", kPatience), i);
   EXPECT_GT(disk_.syncs(), syncs);
   EXPECT_EQ(read(*topic, 20).size(), 20U);
 }
 
 // The keeper dies between writing and syncing, and nobody publishes any more.
-TEST_F(DurableSync, AFollowerSyncsWhatADeadKeeperDidNot) {
+TEST_F(DurableSync, ASuccessorSyncsWhatADeadArchiverDidNot) {
   for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
     SCOPED_TRACE(static_cast<int>(durable));
     TopicOptions wanted = options(durable);
     if (durable == Durability::interval) wanted.sync_interval = 200ms;
-    Child keeper{[&]() -> int {
+    Child archiver{[&]() -> int {
       disk_.hold_syncs(false);
       auto topic = Topic::create("d", wanted);
       CHILD_CHECK_OK(topic);
@@ -301,8 +301,8 @@ TEST_F(DurableSync, AFollowerSyncsWhatADeadKeeperDidNot) {
     }));
     auto topic = open();
     ASSERT_TRUE(topic);
-    keeper.signal(SIGKILL);
-    keeper.wait();
+    archiver.signal(SIGKILL);
+    archiver.wait();
     if (durable == Durability::os) {
       Publisher publisher = publisher_of(*topic, {.acknowledge = Stage::durable});
       ASSERT_TRUE(publisher.publish("last", kPatience));
@@ -318,10 +318,10 @@ TEST_F(DurableSync, AFollowerSyncsWhatADeadKeeperDidNot) {
 }
 
 // Somebody removes LEAT_DIR, as systemd's RemoveIPC does at logout; then the keeper is killed in the middle of a claim.
-TEST_F(DurableSync, AFollowerGoesOnWithoutTheDirectoryOfTopics) {
+TEST_F(DurableSync, ASuccessorGoesOnWithoutTheDirectoryOfTopics) {
   const Shared<std::uint32_t> claimed;
   const Shared<std::uint32_t> go;
-  Child keeper{[&]() -> int {
+  Child archiver{[&]() -> int {
     auto topic = Topic::create("d", options(Durability::os));
     CHILD_CHECK_OK(topic);
     auto publisher = topic->publisher();
@@ -343,8 +343,8 @@ TEST_F(DurableSync, AFollowerGoesOnWithoutTheDirectoryOfTopics) {
   for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/topics"})
     std::filesystem::remove_all(one.path());
   ASSERT_TRUE(publisher->publish("2"));
-  keeper.signal(SIGKILL);
-  keeper.wait();
+  archiver.signal(SIGKILL);
+  archiver.wait();
   ASSERT_TRUE(publisher->publish("3"));
   auto flushed = publisher->flush(kPatience);
   EXPECT_TRUE(flushed) << describe(flushed.error());
@@ -385,7 +385,7 @@ TEST_F(DurableSync, ABusyPartitionDoesNotKeepAnotherFromGoingOn) {
 }
 
 // An open claim keeps a keeper from writing. It is not stopped for that.
-TEST_F(DurableSync, AnOpenClaimIsNoReasonToFollow) {
+TEST_F(DurableSync, AnOpenClaimIsNoReasonToTakeOver) {
   const Topic topic = create(Durability::os);
   auto other = open();  // Stands by.
   ASSERT_TRUE(other);
@@ -411,7 +411,7 @@ TEST_F(DurableSync, AnOpenClaimIsNoReasonToFollow) {
   EXPECT_EQ(names(), before);  // A follower would have begun a file.
 }
 
-TEST_F(DurableSync, TheKeeperMayLeaveWhileOthersPublish) {
+TEST_F(DurableSync, TheArchiverMayLeaveWhileOthersPublish) {
   for (const Durability durable : {Durability::os, Durability::fsync}) {
     auto topic = Topic::create("d", options(durable));
     ASSERT_TRUE(topic);
@@ -454,7 +454,7 @@ TEST_F(DurableSync, AReaderOfWhatIsDurableSleepsAlthoughItIsOvertaken) {
 
 // ---- What makes no sense, and what is old -----------------------------------------------------------
 
-TEST_F(DurableSync, OnlyDurableTopicsKnowTheMedium) {
+TEST_F(DurableSync, OnlyDurableTopicsCanBeSynced) {
   auto topic = Topic::create("m", {.directory = temp_.path() + "/topics"});
   ASSERT_TRUE(topic);
   EXPECT_EQ(topic->publisher({.acknowledge = Stage::durable}).error(), Errc::not_allowed);

@@ -346,7 +346,7 @@ TEST_F(Durable, DeletingTakesTheFilesToo) {
 }
 
 // The keeper may be writing just then: that it finds no files is no failure of the disk.
-TEST_F(Durable, PublishersAreToldOfADeletionWhateverTheKeeperDoes) {
+TEST_F(Durable, PublishersLearnOfADeletionWhateverTheArchiverDoes) {
   for (int i = 0; i < 200; ++i) {
     const Topic topic = must_create();
     auto publisher = topic.publisher();
@@ -478,13 +478,13 @@ TEST_F(Durable, InfoTellsWhatIsWritten) {
   EXPECT_EQ(info.durable->directory, std::filesystem::canonical(data() + "/d").string());
   EXPECT_EQ(info.durable->file_bytes, 256U << 10);
   EXPECT_GT(info.durable->disk_bytes, 500'000U);
-  EXPECT_EQ(info.durable->keeper_pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(info.durable->archiver_pid, static_cast<std::uint32_t>(::getpid()));
   EXPECT_EQ(info.durable->state, Errc::ok);
   EXPECT_EQ(info.partitions[0].start, 0U);
 }
 
 // A small file system of its own, so that it can be full.
-TEST_F(Durable, AFullDiskIsToldAtOnceAndPublishingGoesOn) {
+TEST_F(Durable, AFullDiskIsAnnouncedAtOnceAndPublishingGoesOn) {
   ASSERT_EQ(::mount("tmpfs", data().c_str(), "tmpfs", 0, "size=1m"), 0) << "needs root";
   {
     const Topic topic = must_create();

@@ -292,7 +292,7 @@ TEST(GrowOptions, AreChecked) {
 // ---- Giving back ---------------------------------------------------------------------------------
 
 // Touching a segment without memory would give it a page, or be a SIGBUS.
-TEST(Shrink, ABatchThatAChildInheritedTouchesNothingGivenBack) {
+TEST(Shrink, ABatchThatAChildInheritedTouchesNothingFreed) {
   const TestTopic topic{growing()};
   auto subscriber = from_beginning(*topic);
   auto publisher = must(topic->publisher({.exclusive = true}));
@@ -319,7 +319,7 @@ TEST(Shrink, ABatchThatAChildInheritedTouchesNothingGivenBack) {
   for (const int end : shrunk) ::close(end);
 }
 
-TEST(Shrink, GivesBackWhatWasRead) {
+TEST(Shrink, FreesWhatWasRead) {
   const TestTopic topic{growing()};
   auto subscriber = from_beginning(*topic);
   auto publisher = must(topic->publisher());
@@ -385,12 +385,12 @@ TEST(Shrink, RepeatedWhileEverybodyWorks) {
           100, [](const Record& record) { EXPECT_EQ(record.text(), numbered(record.offset)); }));
     }
   }};
-  std::uint64_t given_back = 0;
-  while (!done) given_back += must(topic->shrink());
+  std::uint64_t freed = 0;
+  while (!done) freed += must(topic->shrink());
   publishing.join();
   reading.join();
   reading_lossy.join();
-  EXPECT_GT(given_back, 0U);
+  EXPECT_GT(freed, 0U);
   must(topic->shrink());
   EXPECT_EQ(segments_in_file(topic), 3U);
 }

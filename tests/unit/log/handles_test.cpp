@@ -86,11 +86,11 @@ TEST(AssignedHandle, ResourcesOfTheProcessGoAtOnce) {
   ASSERT_TRUE(detail::allocate_file(file.get(), 1));
   auto lock = must(detail::LockFile::open(file.get(), (directory / "a").c_str(), O_RDWR));
   ASSERT_TRUE(must(lock.try_lock(0)));
-  const detail::Fd look = directory.open_file("a");
-  EXPECT_TRUE(detail::byte_is_locked(look.get(), 0));
+  const detail::Fd probe = directory.open_file("a");
+  EXPECT_TRUE(detail::byte_is_locked(probe.get(), 0));
   auto another = must(detail::LockFile::open(file.get(), (directory / "b").c_str(), O_RDWR));
   lock = std::move(another);
-  EXPECT_FALSE(detail::byte_is_locked(look.get(), 0));
+  EXPECT_FALSE(detail::byte_is_locked(probe.get(), 0));
 }
 
 // A claim and a batch belong to one publisher until they end.

@@ -173,12 +173,12 @@ TEST(DeliveryParts, AreEnoughToSettleIt) {
   const auto first = detail::DeliveryParts::of(must(member.receive(0s)));
   const auto second = detail::DeliveryParts::of(must(member.receive(0s)));
   must(member.acknowledge(first.delivery()));
-  EXPECT_EQ(code(member.acknowledge(first.delivery())), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge(first.delivery())), Errc::not_in_flight);
   auto nonsense = second;
-  nonsense.hold = ~std::uint64_t{0};
-  EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_held);
+  nonsense.entry = ~std::uint64_t{0};
+  EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_in_flight);
   nonsense.state = first.state;  // What the empty places of its table may still hold.
-  EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_in_flight);
   nonsense = second;
   nonsense.partition = 1'000'000;  // Nobody's; the hold says whose it is.
   must(member.acknowledge(nonsense.delivery()));

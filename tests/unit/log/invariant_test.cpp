@@ -71,7 +71,7 @@ void publish_batch(Publisher& publisher) {
 
 // ---- Records --------------------------------------------------------------------------------------
 
-TEST(CannotBe, ARecordThatDoesNotFitIsCorrupt) {
+TEST(Invariant, ARecordThatDoesNotFitIsCorrupt) {
   ScribbledTopic scribbled;
   must(scribbled.publisher().publish("x"));
   RecordHeader& header = scribbled.header(0);
@@ -84,7 +84,7 @@ TEST(CannotBe, ARecordThatDoesNotFitIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, AKindThatIsNoneIsCorrupt) {
+TEST(Invariant, AKindThatIsNoneIsCorrupt) {
   ScribbledTopic scribbled;
   must(scribbled.publisher().publish("x"));
   RecordHeader& header = scribbled.header(0);
@@ -92,7 +92,7 @@ TEST(CannotBe, AKindThatIsNoneIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, AFrameOfABatchThatDoesNotFitIsCorrupt) {
+TEST(Invariant, AFrameOfABatchThatDoesNotFitIsCorrupt) {
   ScribbledTopic scribbled;
   publish_batch(scribbled.publisher());
   auto* frame = reinterpret_cast<BatchFrame*>(scribbled.payload(0) + sizeof(BatchHeader));
@@ -100,7 +100,7 @@ TEST(CannotBe, AFrameOfABatchThatDoesNotFitIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, MoreRecordsThanABatchHasBytesForAreCorrupt) {
+TEST(Invariant, MoreRecordsThanABatchHasBytesForAreCorrupt) {
   ScribbledTopic scribbled;
   publish_batch(scribbled.publisher());
   auto* header = reinterpret_cast<BatchHeader*>(scribbled.payload(0));
@@ -110,14 +110,14 @@ TEST(CannotBe, MoreRecordsThanABatchHasBytesForAreCorrupt) {
   }
 }
 
-TEST(CannotBe, AKeyLargerThanItsRecordIsCorrupt) {
+TEST(Invariant, AKeyLargerThanItsRecordIsCorrupt) {
   ScribbledTopic scribbled;
   must(scribbled.publisher().publish({.key = "key", .value = "x"}));
   store_relaxed(reinterpret_cast<std::uint32_t&>(*scribbled.payload(0)), 1000U);
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, HeadersThatAreCutOffAreCorrupt) {
+TEST(Invariant, HeadersThatAreCutOffAreCorrupt) {
   ScribbledTopic scribbled;
   const Header headers[] = {{"name", "value"}};
   must(scribbled.publisher().publish({.headers = headers, .value = "x"}));
@@ -128,14 +128,14 @@ TEST(CannotBe, HeadersThatAreCutOffAreCorrupt) {
 
 // ---- Segments -------------------------------------------------------------------------------------
 
-TEST(CannotBe, ASegmentThatBeginsBeforeTheLastOneEndsIsCorrupt) {
+TEST(Invariant, ASegmentThatBeginsBeforeTheLastOneEndsIsCorrupt) {
   ScribbledTopic scribbled;
   for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
   store_relaxed(scribbled.entry(2).base_offset, std::uint64_t{1});
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, ASegmentInMemoryThatIsNoneIsCorrupt) {
+TEST(Invariant, ASegmentInMemoryThatIsNoneIsCorrupt) {
   ScribbledTopic scribbled;
   for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
   store_relaxed(scribbled.entry(2).map, 2ULL << kPhysicalBits | 1000);
@@ -144,7 +144,7 @@ TEST(CannotBe, ASegmentInMemoryThatIsNoneIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, AnOldestSegmentThatIsNoneIsCorrupt) {
+TEST(Invariant, AnOldestSegmentThatIsNoneIsCorrupt) {
   for (const std::uint64_t start : {std::uint64_t{77}, ~std::uint64_t{0}}) {
     ScribbledTopic scribbled;
     must(scribbled.publisher().publish("x"));
@@ -155,13 +155,13 @@ TEST(CannotBe, AnOldestSegmentThatIsNoneIsCorrupt) {
   }
 }
 
-TEST(CannotBe, ASegmentPreparedInMemoryThatIsNoneIsCorrupt) {
+TEST(Invariant, ASegmentPreparedInMemoryThatIsNoneIsCorrupt) {
   ScribbledTopic scribbled;
   store_relaxed(scribbled.entry(2).map, 2ULL << kPhysicalBits | 1000);
   EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
 }
 
-TEST(CannotBe, AClaimInASegmentWhoseEntryIsAnothersIsCorrupt) {
+TEST(Invariant, AClaimInASegmentWhoseEntryIsAnothersIsCorrupt) {
   ScribbledTopic scribbled;
   store_relaxed(scribbled.entry(1).map, 9ULL << kPhysicalBits);
   EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
@@ -169,13 +169,13 @@ TEST(CannotBe, AClaimInASegmentWhoseEntryIsAnothersIsCorrupt) {
 
 // ---- The claim word -------------------------------------------------------------------------------
 
-TEST(CannotBe, ClaimsBeyondTheirSegmentAreCorrupt) {
+TEST(Invariant, ClaimsBeyondTheirSegmentAreCorrupt) {
   ScribbledTopic scribbled;
   store_relaxed(scribbled.words().control->claim, scribbled.layout().pack(1, 3, 300));
   EXPECT_EQ(code(scribbled.topic()->subscriber()), Errc::corrupt);
 }
 
-TEST(CannotBe, AClaimWordOfAnotherSegmentIsCorrupt) {
+TEST(Invariant, AClaimWordOfAnotherSegmentIsCorrupt) {
   ScribbledTopic scribbled;
   store_relaxed(scribbled.words().control->claim, scribbled.layout().pack(7, 0, 256));
   EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
@@ -183,7 +183,7 @@ TEST(CannotBe, AClaimWordOfAnotherSegmentIsCorrupt) {
 }
 
 // A subscriber from a time needs the end of the log.
-TEST(CannotBe, AnEndThatCannotBeReadIsCorrupt) {
+TEST(Invariant, AnEndThatCannotBeReadIsCorrupt) {
   ScribbledTopic scribbled{{.timestamps = true}};
   must(scribbled.publisher().publish("old"));
   store_relaxed(scribbled.words().control->claim, scribbled.layout().pack(7, 0, 256));
@@ -191,7 +191,7 @@ TEST(CannotBe, AnEndThatCannotBeReadIsCorrupt) {
   EXPECT_EQ(code(scribbled.topic()->group("g", {.from = From::time_ms(1)})), Errc::corrupt);
 }
 
-TEST(CannotBe, ACurrentSegmentThatIsNoneIsCorrupt) {
+TEST(Invariant, ACurrentSegmentThatIsNoneIsCorrupt) {
   ScribbledTopic scribbled;
   store_relaxed(scribbled.words().control->current, std::uint64_t{77});
   EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
@@ -200,7 +200,7 @@ TEST(CannotBe, ACurrentSegmentThatIsNoneIsCorrupt) {
 }
 
 // A hole without an owner, in the open segment and in a closed one.
-TEST(CannotBe, ARecordThatWasClaimedAndIsNobodysIsCorrupt) {
+TEST(Invariant, ARecordThatWasClaimedAndIsNobodysIsCorrupt) {
   ScribbledTopic scribbled;
   must(scribbled.publisher().publish(kHalfText));
   store_relaxed(scribbled.header(0).commit, std::uint64_t{0});
@@ -209,7 +209,7 @@ TEST(CannotBe, ARecordThatWasClaimedAndIsNobodysIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-TEST(CannotBe, AClosedSegmentsEndThatIsNoneIsCorrupt) {
+TEST(Invariant, AClosedSegmentsEndThatIsNoneIsCorrupt) {
   ScribbledTopic scribbled;
   for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
   store_relaxed(scribbled.header(0).commit, std::uint64_t{0});
@@ -219,7 +219,7 @@ TEST(CannotBe, AClosedSegmentsEndThatIsNoneIsCorrupt) {
 
 // The claims end behind the segment, and in its last granule a record that does not end there is
 // claimed, committed, or left open by a dead publisher. Here the segment is the last one in memory.
-TEST(CannotBe, ClaimsBeyondTheLastSegmentAreNotFollowed) {
+TEST(Invariant, ClaimsBeyondTheLastSegmentAreNotFollowed) {
   ScribbledTopic scribbled{{.capacity_bytes = 2 * kSegment, .segment_bytes = kSegment}};
   for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
   const Geometry& geometry = scribbled.topic().shared().geometry();
@@ -252,7 +252,7 @@ TEST(CannotBe, ClaimsBeyondTheLastSegmentAreNotFollowed) {
 
 // An exclusive publisher does not go on in a segment that it could not enter: any address would be
 // that segment's.
-TEST(CannotBe, ASegmentThatCannotBeEnteredIsNotClaimedIn) {
+TEST(Invariant, ASegmentThatCannotBeEnteredIsNotClaimedIn) {
   const TestTopic topic;
   const PartitionView words = topic.shared().partition(0);
   store_relaxed(words.entry(1).map, 1ULL << kPhysicalBits | kPhysicalMask);
@@ -271,7 +271,7 @@ TEST(CannotBe, ASegmentThatCannotBeEnteredIsNotClaimedIn) {
 // ---- The end of the numbers -----------------------------------------------------------------------
 
 // Offsets continue at 0 after 2^64 - 1, in topics whose readers need not wait for a disk.
-TEST(CannotBe, TheLargestOffsetIsAnOffset) {
+TEST(Invariant, TheLargestOffsetIsAnOffset) {
   for (const bool gating : {true, false}) {
     const TestTopic topic;
     auto publisher = must(topic->publisher());
@@ -286,14 +286,14 @@ TEST(CannotBe, TheLargestOffsetIsAnOffset) {
 
 // ---- Wrong values that are bounded without an error ---------------------------------------------
 
-TEST(CannotBe, AParticipantOfNoRoleIsTakenForOneThatHoldsNothing) {
+TEST(Invariant, AParticipantOfNoRoleIsTakenForOneThatHoldsNothing) {
   ScribbledTopic scribbled{{.policy = Policy::fail}};
   store_relaxed(scribbled.topic().shared().participant(5).state, make_state(12345, {}) | 0xee);
   store_relaxed(scribbled.topic().shared().header().participant_high, ~0U);
   EXPECT_EQ(scribbled.publish_on(), Errc::ok);
 }
 
-TEST(CannotBe, MemoryOfASegmentFarAheadIsTakenForUsed) {
+TEST(Invariant, MemoryOfASegmentFarAheadIsTakenForUsed) {
   ScribbledTopic scribbled{{.policy = Policy::fail}};
   for (std::uint64_t i = 1; i < 4; ++i)
     store_relaxed(scribbled.words().physical[i].last_segment, std::uint64_t{1} << 40);

@@ -18,7 +18,7 @@ using detail::KnownGroups;
 
 const GroupOptions kSmall{.members = 1, .in_flight = 16};
 
-std::weak_ptr<GroupView> view_of(detail::SharedTopic& shared, std::uint32_t slot = 0) {
+std::weak_ptr<GroupView> view_of(detail::MappedTopic& shared, std::uint32_t slot = 0) {
   return must(shared.group(slot));
 }
 void make_anew(const Topic& topic) {
@@ -42,8 +42,8 @@ TEST(KnownGroups, ViewStaysWhileAThreadLooksAndIsFreedLater) {
   (void)must(topic->group("g", kSmall));
   const auto first = view_of(topic.shared());
   {
-    KnownGroups::Looking looking{topic.shared().known_groups()};
-    EXPECT_NE(must(topic.shared().look_at_group(0, looking)), nullptr);
+    KnownGroups::LookupGuard guard{topic.shared().known_groups()};
+    EXPECT_NE(must(topic.shared().known_group_at(0, guard)), nullptr);
     make_anew(*topic);  // It needs no lock that the looking thread has.
     EXPECT_NE(must(topic.shared().group(0)), first.lock());
     EXPECT_FALSE(first.expired());
@@ -56,7 +56,7 @@ TEST(KnownGroups, ChildDoesNotWaitForThreadsOfItsParent) {
   const TestTopic topic;
   (void)must(topic->group("g", kSmall));
   const auto first = view_of(topic.shared());
-  const KnownGroups::Looking looking{topic.shared().known_groups()};
+  const KnownGroups::LookupGuard guard{topic.shared().known_groups()};
   Child child{[&] {
     make_anew(*topic);
     (void)must(topic.shared().group(0));

@@ -91,7 +91,7 @@ TEST(Layout, PartsOfTheControlFileDoNotOverlap) {
     for (const std::uint32_t partitions : {1U, 3U}) {
       const TestTopic topic{
           {.capacity_bytes = segments * kSegment, .partitions = partitions, .participants = 5}};
-      const SharedTopic& shared = topic.shared();
+      const MappedTopic& shared = topic.shared();
       const Geometry& geometry = shared.geometry();
       ASSERT_EQ(geometry.segment_count, segments);
       const auto address = [](const auto* at) { return reinterpret_cast<std::uintptr_t>(at); };

@@ -12,7 +12,7 @@ namespace {
 
 const auto kNothing = [](std::uint32_t) {};
 
-std::shared_ptr<SharedTopic> shared(const TestTopic& topic) {
+std::shared_ptr<MappedTopic> shared(const TestTopic& topic) {
   return TopicTesting::shared_pointer(*topic);
 }
 Participant join(const TestTopic& topic, ParticipantRole role = ParticipantRole::publisher) {

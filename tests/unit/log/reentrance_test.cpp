@@ -21,18 +21,18 @@ TEST_P(LimitThatPublishes, IsToldThatItsPartitionIsBusy) {
          if (within) std::exchange(within, {})();
          return 1000;
        }}));
-  const auto look_again = [&](std::function<void()> call) {
+  const auto recheck_and = [&](std::function<void()> call) {
     within = std::move(call);
-    topic->make_publishers_look();
+    topic->recheck_offset_limits();
   };
   Errc inner = Errc::ok;
-  look_again([&] { inner = code(publisher.publish("inner")); });
+  recheck_and([&] { inner = code(publisher.publish("inner")); });
   EXPECT_EQ(must(publisher.publish("0")), 0u);
   EXPECT_EQ(inner, Errc::busy);
-  look_again([&] { inner = code(publisher.try_claim(1)); });
+  recheck_and([&] { inner = code(publisher.try_claim(1)); });
   EXPECT_EQ(must(publisher.publish("1")), 1u);
   EXPECT_EQ(inner, Errc::busy);
-  look_again([&] { inner = code(publisher.publish({.value = "other", .partition = 1})); });
+  recheck_and([&] { inner = code(publisher.publish({.value = "other", .partition = 1})); });
   EXPECT_EQ(must(publisher.publish("2")), 2u);
   EXPECT_EQ(inner, Errc::ok);
   EXPECT_EQ(must(publisher.publish("3")), 3u);
@@ -74,7 +74,7 @@ TEST_P(LimitThatPublishes, AddsToABatchWithoutTakingTheRoomThatIsBeingClaimed) {
   auto subscriber = from_beginning(*topic);
   must(publisher.publish("0"));
   notes.emplace(must(publisher.batch()));
-  topic->make_publishers_look();
+  topic->recheck_offset_limits();
   EXPECT_EQ(must(publisher.publish("1")), 1u);
   EXPECT_EQ(must(notes->commit()), 2u);
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 1", "2 the limit was asked for"}));

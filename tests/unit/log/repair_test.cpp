@@ -14,7 +14,7 @@ class Wreck {
  public:
   explicit Wreck(const TopicOptions& options = {}) : topic_{options} {}
 
-  SharedTopic& shared() const { return topic_.shared(); }
+  MappedTopic& shared() const { return topic_.shared(); }
   const std::string& directory() const { return topic_.directory(); }
   const Topic* operator->() const { return &*topic_; }
   const Topic& topic() const { return *topic_; }

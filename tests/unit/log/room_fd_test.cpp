@@ -100,7 +100,7 @@ TEST(RoomFd, IsReadableWhenALimitIsRaised) {
   must(publisher.publish("x"));
   EXPECT_EQ(code(publisher.publish("y", Deadline::immediate())), Errc::full);
   limit = 2;
-  topic->make_publishers_look();
+  topic->recheck_offset_limits();
   ASSERT_TRUE(has_signal(fd));
   EXPECT_EQ(must(publisher.publish("y", Deadline::immediate())), 1U);
 }

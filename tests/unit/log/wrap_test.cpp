@@ -165,7 +165,7 @@ TEST(WrapAround, WakeWordsByHandMadeWakes) {
   auto subscriber = from_beginning(*topic);
   detail::TopicHeader& header = topic.shared().header();
   detail::store_relaxed(header.data_wake, ~std::uint32_t{7} | detail::kSleeping);
-  detail::SharedTopic::wake(header.data_wake);
+  detail::MappedTopic::wake(header.data_wake);
   EXPECT_EQ(detail::load_relaxed(header.data_wake), 0u);
   detail::store_relaxed(header.data_wake, ~std::uint32_t{7});
   topic.shared().wake_everybody();

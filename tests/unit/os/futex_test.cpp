@@ -67,7 +67,7 @@ TEST(Futex, SleepsWhereAFilterRefusesFutexWaitv) {
     testing::Child child{[&]() -> int {
       const bool had = has_futex_waitv();  // Found out before the filter comes.
       CHILD_CHECK(refuse_futex_waitv(error));
-      CHILD_CHECK(error == EINVAL || !look_for_futex_waitv());
+      CHILD_CHECK(error == EINVAL || !probe_futex_waitv());
       const std::uint32_t words[2] = {};
       const FutexWait waits[2] = {{&words[0], 0}, {&words[1], 0}};
       const Deadline deadline{50ms};

@@ -13,19 +13,19 @@ const void* named() { return robust_list_of_thread().list_op_pending; }
 
 // A signal handler that publishes may interrupt a commit before its wake-up, or the locking of a
 // robust mutex. When it returns, the kernel's list must name the same word as before.
-TEST(DeathBell, PutsBackWhatWasNamedBefore) {
-  const std::uint32_t outer_bell = 0;
-  static const std::uint32_t inner_bell = 0;
+TEST(RobustWake, PutsBackWhatWasNamedBefore) {
+  const std::uint32_t outer_wake = 0;
+  static const std::uint32_t inner_wake = 0;
   static const void* in_handler;
   ASSERT_EQ(named(), nullptr);
   {
-    const DeathBellGuard outer{outer_bell};
+    const RobustWakeGuard outer{outer_wake};
     const void* const before = named();
     EXPECT_NE(before, nullptr);
     struct sigaction action {};
     struct sigaction old {};
     action.sa_handler = [](int) {
-      const DeathBellGuard inner{inner_bell};
+      const RobustWakeGuard inner{inner_wake};
       in_handler = named();
     };
     ASSERT_EQ(::sigaction(SIGUSR1, &action, &old), 0);

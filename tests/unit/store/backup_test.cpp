@@ -123,27 +123,27 @@ TEST_F(Backup, OnlyFullFilesAreLinked) {
 }
 
 // Those of a keeper that was followed only when it has gone: while it lives it may write to its last one.
-TEST_F(Backup, TheFileOfAKeeperThatLivesIsNotLinked) {
+TEST_F(Backup, TheFileOfAnArchiverThatLivesIsNotLinked) {
   auto first = store_.writer();
   append(first, 5);
-  detail::SegmentWriter follower{store_.disk, store_.directory(), store_.manifest.topic, 0};
-  follower.begin(first.generation() + 3, 5, 5, false);
-  append(follower, 4);
+  detail::SegmentWriter successor{store_.disk, store_.directory(), store_.manifest.topic, 0};
+  successor.begin(first.generation() + 3, 5, 5, false);
+  append(successor, 4);
   const auto linked = [&](const char* name) {
     auto copied = copy(kLinked, name);
     EXPECT_TRUE(copied && copied->files == 4 && read_copy(name) == numbers(0, 9));
     return copied ? copied->linked : 0;
   };
   EXPECT_EQ(linked("a"), 3U);
-  for (const std::uint64_t office : {0U, 2U}) {
+  for (const std::uint64_t epoch : {0U, 2U}) {
     auto lock = detail::open_data_lock(store_.directory());
-    ASSERT_TRUE(lock->try_lock(detail::kKeeperLock +
-                               static_cast<std::int64_t>(first.generation() + office)));
-    EXPECT_EQ(linked(office == 0 ? "b" : "c"), 2U);
+    ASSERT_TRUE(lock->try_lock(detail::kArchiverLock +
+                               static_cast<std::int64_t>(first.generation() + epoch)));
+    EXPECT_EQ(linked(epoch == 0 ? "b" : "c"), 2U);
   }
   auto lock = detail::open_data_lock(store_.directory());
   ASSERT_TRUE(
-      lock->try_lock(detail::kKeeperLock + static_cast<std::int64_t>(follower.generation())));
+      lock->try_lock(detail::kArchiverLock + static_cast<std::int64_t>(successor.generation())));
   EXPECT_EQ(linked("d"), 3U);
 }
 
@@ -154,9 +154,9 @@ TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   auto stopped = store_.writer();
   append(stopped, 4);
   // Another keeper follows, and goes on before the end of what the first one has written.
-  detail::SegmentWriter follower{store_.disk, store_.directory(), store_.manifest.topic, 0};
-  follower.begin(stopped.generation() + 1, 2, 2, false);
-  append(follower, 3);
+  detail::SegmentWriter successor{store_.disk, store_.directory(), store_.manifest.topic, 0};
+  successor.begin(stopped.generation() + 1, 2, 2, false);
+  append(successor, 3);
   append(stopped, 1);
   for (const char* name : {"cut-segment-x", "spare-1-0", "group-0000000000000001", "notes"}) {
     std::ofstream{store_.topic_path() + '/' + name} << name;
@@ -442,24 +442,24 @@ TEST_F(Backup, AFileThatIsUsedAgainWhileItIsLinkedIsLeftOut) {
 
 // A keeper is stopped and followed while its file is copied, and goes on writing. What it writes then does
 // not count, and is not in the copy, whenever that happens.
-TEST_F(Backup, HasNothingOfAKeeperThatIsFollowedMeanwhile) {
+TEST_F(Backup, HasNothingOfAnArchiverThatIsSupersededMeanwhile) {
   for (const auto& options : {kLinked, kCopied}) {
     for (int moment = 0; moment < 10; ++moment) {
       TestStore store;
       auto stopped = store.writer();
       auto lock = detail::open_data_lock(store.directory());
       ASSERT_TRUE(
-          lock->try_lock(detail::kKeeperLock + static_cast<std::int64_t>(stopped.generation())));
+          lock->try_lock(detail::kArchiverLock + static_cast<std::int64_t>(stopped.generation())));
       for (std::uint64_t i = 0; i < 4; ++i) store.append(stopped, record_at(i));
-      detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
+      detail::SegmentWriter successor{store.disk, store.directory(), store.manifest.topic, 0};
       InterruptedDisk disk;
       disk.interrupt = [&](int call) {
         if (call != moment) return;
-        follower.begin(stopped.generation() + 1, 4, 4, false);
-        store.append(follower, record_at(4));
+        successor.begin(stopped.generation() + 1, 4, 4, false);
+        store.append(successor, record_at(4));
         LogBytes late{kBackupKey, 100 + 2000 * 4, 4};
         store.append(stopped, late.record("late"));
-        store.append(follower, record_at(5));
+        store.append(successor, record_at(5));
       };
       auto copied = detail::copy_store(disk, store.directory(), store.manifest, options,
                                        store.data.get(), "copy");

@@ -100,7 +100,7 @@ void expect_whole(TestStore& store, std::uint64_t first_run, std::uint64_t begin
   EXPECT_GE(next, durable);
 }
 
-TEST(Faults, AnyCallOfAKeeperMayFail) {
+TEST(Faults, AnyCallOfAnArchiverMayFail) {
   for (const int error : kErrors) {
     for (const std::uint64_t written : {0U, 70U, 10'000U}) {
       std::uint64_t call = 0;

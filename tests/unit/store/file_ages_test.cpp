@@ -111,7 +111,7 @@ TEST_F(FileAges, AFileThatIsGoneIsForgotten) {
   EXPECT_EQ(expire(), 1U);
 }
 
-TEST_F(FileAges, AFileDatedInTheFutureAgesFromWhenAKeeperSawThat) {
+TEST_F(FileAges, AFileDatedInTheFutureAgesFromWhenAnArchiverSawThat) {
   file_dated(kToday);
   file_dated(kToday + kYear);
   file_dated(kToday + kYear + 1);
@@ -139,7 +139,7 @@ TEST_F(FileAges, AFileDatedInTheFutureIsSeenBehindOthers) {
   for (int i = 0; i < 100; ++i) file_dated(kToday);
   file_dated(kToday + kYear);
   for (int i = 0; i < 100; ++i) file_dated(kToday);
-  for (int look = 0; look < 4; ++look) EXPECT_EQ(expire(), 201U);
+  for (int turn = 0; turn < 4; ++turn) EXPECT_EQ(expire(), 201U);
   EXPECT_EQ(stored_.size(), 1U);
   pass(kHour + 1);
   begin_term();
@@ -262,7 +262,7 @@ TEST_F(FileAges, AKeeperIn1970ForgetsNothingThatWasNoticed) {
   EXPECT_EQ(expire(), 1U);
 }
 
-TEST_F(FileAges, AClockThatJumpsAheadWhileAKeeperWorksMakesNothingOlder) {
+TEST_F(FileAges, AClockThatJumpsAheadWhileAnArchiverWorksMakesNothingOlder) {
   file_dated(kToday - kHour / 2);
   file_dated(kToday - kHour / 2);
   file_made_now();
@@ -297,7 +297,7 @@ TEST_F(FileAges, ABootIn1970DeletesNothingAtOnce) {
 }
 
 // Nobody knows when it was made, and it must not stay for ever.
-TEST_F(FileAges, AFileWithoutAWholeHeaderAgesFromWhenAKeeperSawThat) {
+TEST_F(FileAges, AFileWithoutAWholeHeaderAgesFromWhenAnArchiverSawThat) {
   file_dated(kToday);
   file_dated(kToday);
   {
@@ -447,7 +447,7 @@ TEST(FileAgesModel, NoSequenceOfWrongClocksDeletesTooEarlyOrKeepsForEver) {
           const bool is_new_keeper = i == 0 || rest % kChoices >= kClocks;
           rest /= i == 0 ? kClocks : kChoices;
           text += i == pause ? " pause," : "";
-          text += (is_new_keeper ? " keeper " : " set ") + std::to_string(clock);
+          text += (is_new_keeper ? " archiver " : " set ") + std::to_string(clock);
           model.step(clock, is_new_keeper, i == pause ? 5 * kHour : 0);
         }
         ASSERT_FALSE(model.has_deleted_too_early()) << text;

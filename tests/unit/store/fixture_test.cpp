@@ -44,21 +44,21 @@ void write_fixture(TestStore& store) {
   LogBytes more = log.next();
   store.append(writer, more.full({.value = big('a')}, kTime + 6));
   store.checkpoint(writer, false);
-  detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
-  follower.begin(writer.generation() + 3, 7, 7, false);
+  detail::SegmentWriter successor{store.disk, store.directory(), store.manifest.topic, 0};
+  successor.begin(writer.generation() + 3, 7, 7, false);
   for (const char c : {'b', 'c', 'd'}) {
-    LogBytes next{kFixtureKey + 2, 100, follower.end_offset()};
-    store.append(follower, next.full({.value = big(c)}, kTime + 7));
+    LogBytes next{kFixtureKey + 2, 100, successor.end_offset()};
+    store.append(successor, next.full({.value = big(c)}, kTime + 7));
   }
-  LogBytes last{kFixtureKey + 2, 9000, follower.end_offset()};
-  store.append(follower, last.died().full({.value = "end"}, kTime + 1));
+  LogBytes last{kFixtureKey + 2, 9000, successor.end_offset()};
+  store.append(successor, last.died().full({.value = "end"}, kTime + 1));
 
   detail::SegmentWriter other{store.disk, store.directory(), store.manifest.topic, 1};
-  other.begin(follower.generation(), 0, 0, true);
+  other.begin(successor.generation(), 0, 0, true);
   LogBytes of_other{kFixtureKey + 2};
   store.append(other, of_other.full({.key = "bob", .value = "hello"}, kTime));
   store.checkpoint(other, true, 1);
-  store.checkpoint(follower, true, 0);
+  store.checkpoint(successor, true, 0);
 }
 
 Lines first_partition() {
@@ -122,17 +122,17 @@ TEST(Fixture, IsWhatIsWrittenToday) {
 // ---- Groups: tests/fixtures/groups-1 --------------------------------------------------------------
 
 // As it was made, and as two keepers saved it.
-detail::SavedGroup group_fixture(std::uint64_t office) {
+detail::SavedGroup group_fixture(std::uint64_t epoch) {
   detail::SavedGroup group;
-  group.facts = {0xfeed'0000'0000'0001, office, kTime, detail::kByKey, 64, 1024, 5,
-                 30'000'000'000,        office, 0};
+  group.facts = {0xfeed'0000'0000'0001, epoch, kTime, detail::kByKey, 64, 1024, 5,
+                 30'000'000'000,        epoch, 0};
   group.name = "workers";
   group.offsets =
-      office == 0 ? std::vector<std::uint64_t>{0, 0} : std::vector<std::uint64_t>{10 * office, 7};
-  if (office != 0) {
-    group.holds = {{3, 0x8000'0000'1234'5678, 0, 0, 1},
-                   {8, 0, 1'500'000'000, 0, 4},
-                   {6, 0x8000'0000'0000'0001, 0, 1, 65'535}};
+      epoch == 0 ? std::vector<std::uint64_t>{0, 0} : std::vector<std::uint64_t>{10 * epoch, 7};
+  if (epoch != 0) {
+    group.in_flight = {{3, 0x8000'0000'1234'5678, 0, 0, 1},
+                       {8, 0, 1'500'000'000, 0, 4},
+                       {6, 0x8000'0000'0000'0001, 0, 1, 65'535}};
   }
   return group;
 }
@@ -142,10 +142,10 @@ void write_group_fixture(int directory) {
   detail::Manifest manifest = fixture_manifest();
   manifest.topic.salt = 0;
   ASSERT_TRUE(detail::store_new_group(disk, directory, group_fixture(0), manifest));
-  for (const std::uint64_t office : {2U, 5U}) {
+  for (const std::uint64_t epoch : {2U, 5U}) {
     detail::SectionsPair pair;
-    const std::string name = detail::saved_group_name(group_fixture(0).facts.id, office);
-    const detail::SavedGroup group = group_fixture(office);
+    const std::string name = detail::saved_group_name(group_fixture(0).facts.id, epoch);
+    const detail::SavedGroup group = group_fixture(epoch);
     for (int copy = 0; copy < 2; ++copy) {
       ASSERT_TRUE(pair.replace_older(disk, directory, name, detail::kSavedGroupMagic,
                                      group.sections(), {}));

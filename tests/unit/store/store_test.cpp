@@ -128,18 +128,18 @@ TEST(Store, NumberingGoesOnBehindReservedOffsets) {
   EXPECT_EQ(report.lost, next - 1);
 }
 
-TEST(Store, WhatAKeeperWritesAfterItWasFollowedDoesNotCount) {
+TEST(Store, WhatAnArchiverWritesAfterItWasSupersededDoesNotCount) {
   TestStore store;
   auto stopped = store.writer();
   LogBytes log{kStoreKey};
   store.append(stopped, log.record("a"));
-  detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
-  follower.begin(stopped.generation() + 1, 1, 1, false);
+  detail::SegmentWriter successor{store.disk, store.directory(), store.manifest.topic, 0};
+  successor.begin(stopped.generation() + 1, 1, 1, false);
   auto second = log.next();
-  store.append(follower, second.record("b"));
+  store.append(successor, second.record("b"));
   auto late = log.next();
   store.append(stopped, late.record("late"));
-  store.checkpoint(follower, true);
+  store.checkpoint(successor, true);
   EXPECT_EQ(store.read(), (Lines{"0 a", "1 b"}));
 }
 

@@ -69,7 +69,7 @@ TEST(StoredTime, FindsTheFirstRecordThatIsNotOlderInAnyOrderOfTimes) {
         EXPECT_TRUE(writer.finish_file());
       }
     }
-    for (int look = 0; look < 20; ++look) {
+    for (int turn = 0; turn < 20; ++turn) {
       const std::int64_t wanted = times.empty()
                                       ? 5
                                       : times[below(random, times.size())] +

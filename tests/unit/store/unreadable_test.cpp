@@ -158,7 +158,7 @@ TEST_F(Unreadable, WhatTheCacheHasOfAFailedDiskIsRead) {
   auto file = disk_.open(store_.directory(), name.c_str(), O_RDONLY, 0);
   ASSERT_TRUE(file);
   std::vector<std::byte> bytes(kMiB);
-  for (int look = 0; look < 2; ++look) {
+  for (int turn = 0; turn < 2; ++turn) {
     for (std::uint64_t at = 0; at < 8 * kMiB; at += kMiB) {
       bool is_whole = true;
       ASSERT_TRUE(disk_.read_around(file->get(), bytes.data(), kMiB, at, is_whole));

@@ -66,7 +66,7 @@ class Member extends Reader {
 
   // One delivery, or several: those are acknowledged that this member holds. How many.
   acknowledge(what) {
-    if (what instanceof Gap) throw errorOf(errors.not_held);
+    if (what instanceof Gap) throw errorOf(errors.not_in_flight);
     if (!isDelivery(what)) return this.#acknowledgeSome(what);
     this.#check(what);
     return check(native.acknowledge(this.#native, tokensOf(what), indexOf(what)));
@@ -83,12 +83,12 @@ class Member extends Reader {
   }
 
   // Makes it available to any member again, after so many milliseconds.
-  giveBack(delivery, { delay = 0 } = {}) {
+  requeue(delivery, { delay = 0 } = {}) {
     this.#check(delivery);
     if (typeof delay !== 'number' || !(delay >= 0) || delay > 9e12) {
       throw new TypeError('a delay must be a number of milliseconds');
     }
-    check(native.giveBack(this.#native, tokensOf(delivery), indexOf(delivery), delay * 1e6));
+    check(native.requeue(this.#native, tokensOf(delivery), indexOf(delivery), delay * 1e6));
   }
 
   // Waits until receive() may have something to do.
@@ -102,9 +102,9 @@ class Member extends Reader {
   }
 
   #check(delivery) {
-    if (delivery instanceof Gap) throw errorOf(errors.not_held);
+    if (delivery instanceof Gap) throw errorOf(errors.not_in_flight);
     if (!isDelivery(delivery)) throw new TypeError('it must be a delivery');
-    if (!isOf(delivery, this)) throw errorOf(errors.not_held);
+    if (!isOf(delivery, this)) throw errorOf(errors.not_in_flight);
   }
 
   #acknowledgeSome(several) {
@@ -118,7 +118,7 @@ class Member extends Reader {
       tokens.set(tokensOf(one).subarray(from, from + kTokenSize), index * kTokenSize);
     });
     const count = check(native.acknowledgeSome(this.#native, tokens, own.length));
-    if (own.length === 0 && all.length !== 0) throw errorOf(errors.not_held);
+    if (own.length === 0 && all.length !== 0) throw errorOf(errors.not_in_flight);
     return count;
   }
 

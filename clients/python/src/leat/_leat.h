@@ -125,16 +125,16 @@ int parse_arguments(const char *function, PyObject *const *args, Py_ssize_t coun
 
 // Buffers and memory that a call needs until it ends.
 typedef struct Block Block;
-typedef struct Keeper {
+typedef struct Arena {
   Block *blocks;
-} Keeper;
-void *keeper_memory(Keeper *keeper, size_t size);
+} Arena;
+void *arena_memory(Arena *arena, size_t size);
 // The bytes of a bytes-like object. `what` names it in the TypeError. None gives no bytes if `or_none`.
-int keeper_bytes(Keeper *keeper, PyObject *object, const char *what, leat_bytes *bytes);
-void keeper_end(Keeper *keeper);
+int arena_bytes(Arena *arena, PyObject *object, const char *what, leat_bytes *bytes);
+void arena_end(Arena *arena);
 // Key and headers, either of which may be NULL or None.
-int keeper_record(Keeper *keeper, PyObject *value, PyObject *key, PyObject *headers,
-                  leat_new_record *record);
+int arena_record(Arena *arena, PyObject *value, PyObject *key, PyObject *headers,
+                 leat_new_record *record);
 // Values, which are bytes-like objects, or records (attributes value, key, headers). Exactly one of
 // `values` and `records` is set.
 typedef struct NewBatch {
@@ -142,7 +142,7 @@ typedef struct NewBatch {
   leat_new_record *records;
   uint64_t count;
 } NewBatch;
-int keeper_batch(Keeper *keeper, PyObject *tuple, NewBatch *batch);
+int arena_batch(Arena *arena, PyObject *tuple, NewBatch *batch);
 
 typedef enum OptionKind {
   OPTION_FLAG,          // uint32_t
@@ -165,7 +165,7 @@ typedef struct Option {
 } Option;
 // Stores keyword arguments (NULL: none) in a struct of options. None stands for the default, except of a timeout.
 int parse_options(const char *function, PyObject *arguments, const Option *table, void *into,
-                  Keeper *keeper);
+                  Arena *arena);
 int parse_from(PyObject *object, uint32_t *from, uint64_t *value);
 // UTF-8 that lives as long as the object; NULL with an exception.
 const char *parse_name(PyObject *object, uint64_t *size);

@@ -10,27 +10,27 @@ struct Block {
   Py_buffer buffer;  // obj NULL: memory follows.
 };
 
-static Block *add_block(Keeper *keeper, size_t size) {
+static Block *add_block(Arena *arena, size_t size) {
   Block *block = size < PY_SSIZE_T_MAX / 2 ? malloc(sizeof(Block) + size) : NULL;
   if (block == NULL) {
     PyErr_NoMemory();
     return NULL;
   }
   block->buffer.obj = NULL;
-  block->next = keeper->blocks;
-  keeper->blocks = block;
+  block->next = arena->blocks;
+  arena->blocks = block;
   return block;
 }
 
-void *keeper_memory(Keeper *keeper, size_t size) {
-  Block *block = add_block(keeper, size);
+void *arena_memory(Arena *arena, size_t size) {
+  Block *block = add_block(arena, size);
   return block == NULL ? NULL : block + 1;
 }
 
-void keeper_end(Keeper *keeper) {
-  while (keeper->blocks != NULL) {
-    Block *block = keeper->blocks;
-    keeper->blocks = block->next;
+void arena_end(Arena *arena) {
+  while (arena->blocks != NULL) {
+    Block *block = arena->blocks;
+    arena->blocks = block->next;
     if (block->buffer.obj != NULL) PyBuffer_Release(&block->buffer);
     free(block);
   }
@@ -46,10 +46,10 @@ static int refuse(PyObject *object, const char *what) {
   return 0;
 }
 
-int keeper_bytes(Keeper *keeper, PyObject *object, const char *what, leat_bytes *bytes) {
+int arena_bytes(Arena *arena, PyObject *object, const char *what, leat_bytes *bytes) {
   Block *block = NULL;
   if (!PyObject_CheckBuffer(object)) return refuse(object, what);
-  block = add_block(keeper, 0);
+  block = add_block(arena, 0);
   if (block == NULL) return 0;
   if (PyObject_GetBuffer(object, &block->buffer, PyBUF_SIMPLE) != 0) {
     block->buffer.obj = NULL;
@@ -64,22 +64,22 @@ int keeper_bytes(Keeper *keeper, PyObject *object, const char *what, leat_bytes 
 // ---- Records ----------------------------------------------------------------------------------
 
 // A pair of bytes-like objects.
-static int read_header(Keeper *keeper, PyObject *pair, leat_new_header *header) {
+static int read_header(Arena *arena, PyObject *pair, leat_new_header *header) {
   PyObject *items = PySequence_Tuple(pair);
   int done = 0;
   if (items == NULL) return 0;
   if (PyTuple_Size(items) != 2) {
     PyErr_SetString(PyExc_TypeError, "headers must be pairs of a name and a value");
   } else {
-    done = keeper_bytes(keeper, PyTuple_GetItem(items, 0), "a header's name", &header->name) &&
-           keeper_bytes(keeper, PyTuple_GetItem(items, 1), "a header's value", &header->value);
+    done = arena_bytes(arena, PyTuple_GetItem(items, 0), "a header's name", &header->name) &&
+           arena_bytes(arena, PyTuple_GetItem(items, 1), "a header's value", &header->value);
   }
   Py_DECREF(items);
   return done;
 }
 
 // A dict, or an iterable of pairs.
-static int read_headers(Keeper *keeper, PyObject *object, leat_new_record *record) {
+static int read_headers(Arena *arena, PyObject *object, leat_new_record *record) {
   PyObject *list = PyDict_Check(object) ? PyDict_Items(object) : PySequence_List(object);
   leat_new_header *headers = NULL;
   Py_ssize_t count = 0;
@@ -87,9 +87,9 @@ static int read_headers(Keeper *keeper, PyObject *object, leat_new_record *recor
   if (list == NULL) return 0;
   count = PyList_Size(list);
   if (count > 0 && count < UINT32_MAX)
-    headers = keeper_memory(keeper, (size_t)count * sizeof(leat_new_header));
+    headers = arena_memory(arena, (size_t)count * sizeof(leat_new_header));
   for (; headers != NULL && i < count; ++i) {
-    if (!read_header(keeper, PyList_GetItem(list, i), &headers[i])) break;
+    if (!read_header(arena, PyList_GetItem(list, i), &headers[i])) break;
   }
   Py_DECREF(list);
   if (i < count) return 0;
@@ -98,13 +98,13 @@ static int read_headers(Keeper *keeper, PyObject *object, leat_new_record *recor
   return 1;
 }
 
-int keeper_record(Keeper *keeper, PyObject *value, PyObject *key, PyObject *headers,
-                  leat_new_record *record) {
+int arena_record(Arena *arena, PyObject *value, PyObject *key, PyObject *headers,
+                 leat_new_record *record) {
   const leat_new_record none = LEAT_NEW_RECORD_INIT;
   *record = none;
-  if (!keeper_bytes(keeper, value, "value", &record->value)) return 0;
-  if (key != NULL && key != Py_None && !keeper_bytes(keeper, key, "key", &record->key)) return 0;
-  if (headers != NULL && headers != Py_None && !read_headers(keeper, headers, record)) return 0;
+  if (!arena_bytes(arena, value, "value", &record->value)) return 0;
+  if (key != NULL && key != Py_None && !arena_bytes(arena, key, "key", &record->key)) return 0;
+  if (headers != NULL && headers != Py_None && !read_headers(arena, headers, record)) return 0;
   return 1;
 }
 
@@ -115,17 +115,17 @@ static int is_value(PyObject *object) {
   return PyBytes_Check(object) || PyObject_CheckBuffer(object) || PyUnicode_Check(object);
 }
 
-static int read_object(Keeper *keeper, PyObject *object, leat_new_record *record) {
+static int read_object(Arena *arena, PyObject *object, leat_new_record *record) {
   PyObject *value = NULL;
   PyObject *key = NULL;
   PyObject *headers = NULL;
   int done = 0;
-  if (is_value(object)) return keeper_record(keeper, object, NULL, NULL, record);
+  if (is_value(object)) return arena_record(arena, object, NULL, NULL, record);
   value = PyObject_GetAttrString(object, "value");
   if (value != NULL) key = PyObject_GetAttrString(object, "key");
   if (key != NULL) headers = PyObject_GetAttrString(object, "headers");
   if (headers != NULL) {
-    done = keeper_record(keeper, value, key, headers, record);
+    done = arena_record(arena, value, key, headers, record);
   } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
@@ -138,22 +138,22 @@ static int read_object(Keeper *keeper, PyObject *object, leat_new_record *record
   return done;
 }
 
-static int read_records(Keeper *keeper, PyObject *tuple, NewBatch *batch) {
+static int read_records(Arena *arena, PyObject *tuple, NewBatch *batch) {
   uint64_t i = 0;
   batch->values = NULL;
-  batch->records = keeper_memory(keeper, batch->count * sizeof(leat_new_record));
+  batch->records = arena_memory(arena, batch->count * sizeof(leat_new_record));
   if (batch->records == NULL) return 0;
   for (; i < batch->count; ++i) {
-    if (!read_object(keeper, PyTuple_GetItem(tuple, (Py_ssize_t)i), &batch->records[i])) return 0;
+    if (!read_object(arena, PyTuple_GetItem(tuple, (Py_ssize_t)i), &batch->records[i])) return 0;
   }
   return 1;
 }
 
-int keeper_batch(Keeper *keeper, PyObject *tuple, NewBatch *batch) {
+int arena_batch(Arena *arena, PyObject *tuple, NewBatch *batch) {
   uint64_t i = 0;
   batch->count = (uint64_t)PyTuple_Size(tuple);
   batch->records = NULL;
-  batch->values = keeper_memory(keeper, batch->count * sizeof(leat_bytes));
+  batch->values = arena_memory(arena, batch->count * sizeof(leat_bytes));
   if (batch->values == NULL) return 0;
   for (; i < batch->count; ++i) {
     PyObject *object = PyTuple_GetItem(tuple, (Py_ssize_t)i);
@@ -161,8 +161,8 @@ int keeper_batch(Keeper *keeper, PyObject *tuple, NewBatch *batch) {
       batch->values[i].data = PyBytes_AsString(object);
       batch->values[i].size = (uint64_t)PyBytes_Size(object);
     } else if (!is_value(object)) {
-      return read_records(keeper, tuple, batch);
-    } else if (!keeper_bytes(keeper, object, "value", &batch->values[i])) {
+      return read_records(arena, tuple, batch);
+    } else if (!arena_bytes(arena, object, "value", &batch->values[i])) {
       return 0;
     }
   }

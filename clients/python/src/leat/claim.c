@@ -100,7 +100,7 @@ void claim_let_go(Claim *claim) {
 // Raises why the claim cannot be finished now; 0 then.
 static int can_finish(Claim *claim) {
   if (claim->is_done || claim->is_left) {
-    raise_code(LEAT_ERR_NOT_HELD, 0);
+    raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
     return 0;
   }
   take_data_back(claim);
@@ -170,7 +170,7 @@ static void abort_left(Claim *claim) {
 
 static PyObject *enter(PyObject *object, PyObject *none) {
   (void)none;
-  if (((Claim *)object)->is_done) return raise_code(LEAT_ERR_NOT_HELD, 0);
+  if (((Claim *)object)->is_done) return raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
   return Py_NewRef(object);
 }
 

@@ -50,13 +50,13 @@ PyObject *topic_group(PyObject *self, PyObject *args, PyObject *given) {
   Handle *topic = (Handle *)self;
   leat_group_options options = LEAT_GROUP_OPTIONS_INIT;
   leat_group *group = NULL;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   uint32_t was_created = 0;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
   const char *name = name_argument("group", args, &size);
-  if (name == NULL || !parse_options("group", given, group_options, &options, &keeper)) return NULL;
+  if (name == NULL || !parse_options("group", given, group_options, &options, &arena)) return NULL;
   if (!handle_enter(topic)) return NULL;
   Py_BEGIN_ALLOW_THREADS
   code = leat_topic_group(topic->pointer, name, size, &options, &group, &was_created, &detail);
@@ -82,13 +82,13 @@ PyObject *topic_find_group(PyObject *self, PyObject *object) {
 
 PyObject *topic_delete_group(PyObject *self, PyObject *args, PyObject *given) {
   Handle *topic = (Handle *)self;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   uint32_t force = 0;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
   const char *name = name_argument("delete_group", args, &size);
-  if (name == NULL || !parse_options("delete_group", given, delete_options, &force, &keeper))
+  if (name == NULL || !parse_options("delete_group", given, delete_options, &force, &arena))
     return NULL;
   if (!handle_enter(topic)) return NULL;
   Py_BEGIN_ALLOW_THREADS
@@ -181,7 +181,7 @@ static PyObject *dict_of(const Snapshot *taken) {
         (unsigned long long)info->in_flight, "redelivered", (unsigned long long)info->redelivered,
         "returned", (unsigned long long)info->returned, "returned_limit",
         (unsigned long long)info->returned_limit, "dead_letters",
-        (unsigned long long)info->dead_letters, "claiming", leat_error_name(info->claiming),
+        (unsigned long long)info->dead_letters, "taking", leat_error_name(info->taking),
         "members", members, "offsets", offsets);
   Py_XDECREF(offsets);
   Py_XDECREF(members);

@@ -36,7 +36,7 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
   int64_t spin_ns = 0;
   leat_member_options options = LEAT_MEMBER_OPTIONS_INIT;
   leat_member *member = NULL;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   PyObject *made = NULL;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
@@ -44,8 +44,8 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
     PyErr_SetString(PyExc_TypeError, "join() takes options by keyword");
     return NULL;
   }
-  if (!parse_options("join", given, member_options, &options, &keeper) || !handle_enter(group)) {
-    keeper_end(&keeper);
+  if (!parse_options("join", given, member_options, &options, &arena) || !handle_enter(group)) {
+    arena_end(&arena);
     return NULL;
   }
   spin_ns = options.spin_ns;
@@ -56,7 +56,7 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
   code = leat_group_join(group->pointer, &options, &member, &detail);
   Py_END_ALLOW_THREADS
   handle_leave(group);
-  keeper_end(&keeper);
+  arena_end(&arena);
   if (code != LEAT_OK) return raise_code(code, detail);
   made = handle_new(member_type, &member_kind, member);
   if (made == NULL) return NULL;
@@ -96,7 +96,7 @@ static PyObject *list_of(const Receiving *it) {
   return list;
 }
 
-static PyObject *receive_some(Member *self, uint32_t limit, int64_t timeout_ns, int is_one) {
+static PyObject *receive_some(Member *self, uint32_t limit, int64_t timeout_ns, int is_single) {
   Receiving it;
   PyObject *result = NULL;
   int32_t detail = 0;
@@ -111,7 +111,7 @@ static PyObject *receive_some(Member *self, uint32_t limit, int64_t timeout_ns, 
     if (code != LEAT_OK)
       result = code == -1 ? NULL : raise_code(code, detail);
     else
-      result = is_one ? delivery_new(&it.deliveries[0], self->number) : list_of(&it);
+      result = is_single ? delivery_new(&it.deliveries[0], self->number) : list_of(&it);
     handle_leave(&self->base);
   }
   if (it.deliveries != it.few) free(it.deliveries);
@@ -183,7 +183,7 @@ static PyObject *acknowledge_some(Member *self, PyObject *tuple) {
   }
   if (i == count && handle_enter(&self->base)) {
     int32_t code = leat_member_acknowledge_some(self->base.pointer, all, known, &done);
-    if (code == LEAT_OK && known == 0 && others != 0) code = LEAT_ERR_NOT_HELD;
+    if (code == LEAT_OK && known == 0 && others != 0) code = LEAT_ERR_NOT_IN_FLIGHT;
     handle_leave(&self->base);
     result = count_or(code, done);
   }
@@ -197,7 +197,7 @@ static PyObject *acknowledge(PyObject *object, PyObject *what) {
   PyObject *result = NULL;
   if (Py_TYPE(what) == delivery_type || is_gap_object(what)) {
     if (!is_gap_object(what)) return acknowledge_one(self, what);
-    return raise_code(LEAT_ERR_NOT_HELD, 0);
+    return raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
   }
   tuple = PySequence_Tuple(what);
   if (tuple == NULL) return NULL;
@@ -228,19 +228,19 @@ static PyObject *acknowledge_all(PyObject *object, PyObject *none) {
   return count_or(code, count);
 }
 
-static PyObject *give_back(PyObject *object, PyObject *const *args, Py_ssize_t count,
-                           PyObject *names) {
+static PyObject *requeue(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                         PyObject *names) {
   static const char *const wanted[] = {"delivery", "delay", NULL};
   Member *self = (Member *)object;
   PyObject *given[2] = {NULL};
   const leat_delivery *delivery = NULL;
   int64_t delay_ns = 0;
   int32_t code = LEAT_OK;
-  if (!parse_arguments("give_back", args, count, names, wanted, 1, given)) return NULL;
+  if (!parse_arguments("requeue", args, count, names, wanted, 1, given)) return NULL;
   if (given[1] != NULL && !parse_seconds(given[1], &delay_ns)) return NULL;
   delivery = delivery_of(given[0], self->number);
   if (delivery == NULL || !handle_enter(&self->base)) return NULL;
-  code = leat_member_give_back(self->base.pointer, delivery, delay_ns);
+  code = leat_member_requeue(self->base.pointer, delivery, delay_ns);
   handle_leave(&self->base);
   if (code != LEAT_OK) return raise_code(code, 0);
   Py_RETURN_NONE;
@@ -304,8 +304,8 @@ static PyMethodDef member_methods[] = {
      PyDoc_STR("acknowledge_up_to(delivery) -> count: it, and all received before it.")},
     {"acknowledge_all", acknowledge_all, METH_NOARGS,
      PyDoc_STR("acknowledge_all() -> count: all that it holds.")},
-    {"give_back", (PyCFunction)(void (*)(void))give_back, FAST,
-     PyDoc_STR("give_back(delivery, delay=0): any member gets it again, after so many seconds.")},
+    {"requeue", (PyCFunction)(void (*)(void))requeue, FAST,
+     PyDoc_STR("requeue(delivery, delay=0): any member gets it again, after so many seconds.")},
     {"wait", (PyCFunction)(void (*)(void))wait, FAST,
      PyDoc_STR("wait(timeout=None): until receive() may have something to do.")},
     {"wait_fd", wait_fd, METH_NOARGS, PyDoc_STR("A descriptor that is readable then.")},

@@ -53,13 +53,13 @@ int parse_from(PyObject *object, uint32_t *from, uint64_t *value) {
 }
 
 // A str, or a path.
-static int parse_text(PyObject *object, leat_bytes *into, Keeper *keeper) {
+static int parse_text(PyObject *object, leat_bytes *into, Arena *arena) {
   PyObject *path = PyOS_FSPath(object);
   PyObject *encoded = NULL;
   int done = 0;
   if (path == NULL) return 0;
   if (PyUnicode_FSConverter(path, &encoded)) {
-    done = keeper_bytes(keeper, encoded, "a path", into);
+    done = arena_bytes(arena, encoded, "a path", into);
     Py_DECREF(encoded);  // The keeper holds it.
   }
   Py_DECREF(path);
@@ -77,7 +77,7 @@ static int parse_u32(const Option *option, PyObject *given, uint32_t *into) {
   return 1;
 }
 
-static int parse_option(const Option *option, PyObject *given, void *into, Keeper *keeper) {
+static int parse_option(const Option *option, PyObject *given, void *into, Arena *arena) {
   void *at = (char *)into + option->at;
   int truth = 0;
   switch (option->kind) {
@@ -98,7 +98,7 @@ static int parse_option(const Option *option, PyObject *given, void *into, Keepe
       *(int64_t *)at /= 1000000;
       return 1;
     case OPTION_TEXT:
-      return parse_text(given, at, keeper);
+      return parse_text(given, at, arena);
     case OPTION_CHOICE:
       return parse_choice(option, given, at);
     case OPTION_PARTITION:
@@ -110,7 +110,7 @@ static int parse_option(const Option *option, PyObject *given, void *into, Keepe
 }
 
 int parse_options(const char *function, PyObject *arguments, const Option *table, void *into,
-                  Keeper *keeper) {
+                  Arena *arena) {
   PyObject *name = NULL;
   PyObject *given = NULL;
   Py_ssize_t position = 0;
@@ -127,7 +127,7 @@ int parse_options(const char *function, PyObject *arguments, const Option *table
       return 0;
     }
     if (given == Py_None && option->kind != OPTION_TIMEOUT) continue;
-    if (!parse_option(option, given, into, keeper)) return 0;
+    if (!parse_option(option, given, into, arena)) return 0;
   }
   return 1;
 }

@@ -33,14 +33,14 @@ PyObject *topic_publisher(PyObject *self, PyObject *args, PyObject *given) {
   Handle *topic = (Handle *)self;
   leat_publisher_options options = LEAT_PUBLISHER_OPTIONS_INIT;
   leat_publisher *publisher = NULL;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   if (PyTuple_Size(args) != 0) {
     PyErr_SetString(PyExc_TypeError, "publisher() takes options by keyword");
     return NULL;
   }
-  if (!parse_options("publisher", given, publisher_options, &options, &keeper)) return NULL;
+  if (!parse_options("publisher", given, publisher_options, &options, &arena)) return NULL;
   options.interruptible = 1;
   if (!handle_enter(topic)) return NULL;
   Py_BEGIN_ALLOW_THREADS
@@ -123,20 +123,20 @@ enum { VALUE, KEY, HEADERS, PARTITION, TIMEOUT, PUBLISH_ARGUMENTS };
 static PyObject *publish_with(Publisher *self, PyObject **given) {
   Publishing it = {.partition = LEAT_ANY_PARTITION};
   leat_new_record record = LEAT_NEW_RECORD_INIT;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   int64_t timeout_ns = LEAT_FOREVER;
   uint32_t partition = LEAT_ANY_PARTITION;
   PyObject *result = NULL;
   if (!parse_timeout(given[TIMEOUT], &timeout_ns) ||
       !parse_partition(given[PARTITION], &partition))
     return NULL;
-  if (keeper_record(&keeper, given[VALUE], given[KEY], given[HEADERS], &record) &&
+  if (arena_record(&arena, given[VALUE], given[KEY], given[HEADERS], &record) &&
       handle_enter(&self->base)) {
     record.partition = partition;
     it.record = &record;
     result = publish_it(self, &it, timeout_ns);
   }
-  keeper_end(&keeper);
+  arena_end(&arena);
   return result;
 }
 
@@ -162,7 +162,7 @@ static PyObject *publish_batch(PyObject *object, PyObject *const *args, Py_ssize
   PyObject *given[3] = {NULL};
   Publishing it = {.partition = LEAT_ANY_PARTITION};
   NewBatch batch = {NULL, NULL, 0};
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   int64_t timeout_ns = LEAT_FOREVER;
   PyObject *tuple = NULL;
   PyObject *result = NULL;
@@ -176,11 +176,11 @@ static PyObject *publish_batch(PyObject *object, PyObject *const *args, Py_ssize
   }
   tuple = PySequence_Tuple(given[0]);  // Which nobody changes meanwhile.
   if (tuple == NULL) return NULL;
-  if (keeper_batch(&keeper, tuple, &batch) && handle_enter(&self->base)) {
+  if (arena_batch(&arena, tuple, &batch) && handle_enter(&self->base)) {
     it.batch = &batch;
     result = publish_it(self, &it, timeout_ns);
   }
-  keeper_end(&keeper);
+  arena_end(&arena);
   Py_DECREF(tuple);
   return result;
 }

@@ -197,7 +197,7 @@ const leat_delivery *delivery_of(PyObject *object, uint64_t owner) {
     return NULL;
   }
   if (delivery->owner != owner) {
-    raise_code(LEAT_ERR_NOT_HELD, 0);
+    raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
     return NULL;
   }
   return &delivery->given;

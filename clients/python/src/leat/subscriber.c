@@ -44,14 +44,14 @@ PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
   leat_subscriber_options options = LEAT_SUBSCRIBER_OPTIONS_INIT;
   leat_subscriber *subscriber = NULL;
   PyObject *made = NULL;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   if (PyTuple_Size(args) != 0) {
     PyErr_SetString(PyExc_TypeError, "subscriber() takes options by keyword");
     return NULL;
   }
-  if (!parse_options("subscriber", given, subscriber_options, &options, &keeper)) return NULL;
+  if (!parse_options("subscriber", given, subscriber_options, &options, &arena)) return NULL;
   spin_ns = options.spin_ns;
   options.spin_ns = 0;
   options.any_thread = 1;

@@ -52,21 +52,21 @@ typedef int32_t (*Create)(const char *, uint64_t, const leat_topic_options *, le
 
 static PyObject *create_with(const char *function, Create how, PyObject *args, PyObject *given) {
   leat_topic_options options = LEAT_TOPIC_OPTIONS_INIT;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   leat_topic *topic = NULL;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
   const char *name = name_argument(function, args, &size);
   if (name == NULL) return NULL;
-  if (!parse_options(function, given, topic_options, &options, &keeper)) {
-    keeper_end(&keeper);
+  if (!parse_options(function, given, topic_options, &options, &arena)) {
+    arena_end(&arena);
     return NULL;
   }
   Py_BEGIN_ALLOW_THREADS
   code = how(name, size, &options, &topic, &detail);
   Py_END_ALLOW_THREADS
-  keeper_end(&keeper);
+  arena_end(&arena);
   if (code != LEAT_OK) return raise_code(code, detail);
   return handle_new(topic_type, &topic_kind, topic);
 }
@@ -110,28 +110,28 @@ static const Option *const place_options = open_options + 1;  // Of functions th
 
 // `arguments` may be NULL.
 static int parse_place(const char *function, PyObject *arguments, const Option *table, Place *place,
-                       Keeper *keeper) {
+                       Arena *arena) {
   const Place nothing = {LEAT_PLACE_INIT, 0};
   *place = nothing;
-  if (parse_options(function, arguments, table, place, keeper)) return 1;
-  keeper_end(keeper);
+  if (parse_options(function, arguments, table, place, arena)) return 1;
+  arena_end(arena);
   return 0;
 }
 
 static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
   Opening opening = {NULL, 0, LEAT_PLACE_INIT, NULL};
   Place place;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   (void)none;
   opening.name = name_argument("open", args, &opening.size);
-  if (opening.name == NULL || !parse_place("open", options, open_options, &place, &keeper))
+  if (opening.name == NULL || !parse_place("open", options, open_options, &place, &arena))
     return NULL;
   opening.place = place.place;
   opening.place.interruptible = 1;
   code = wait_for(NULL, place.timeout_ns, try_open, &opening, &detail);
-  keeper_end(&keeper);
+  arena_end(&arena);
   if (code == -1) return NULL;
   if (code != LEAT_OK)
     return raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
@@ -140,17 +140,17 @@ static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
 
 static PyObject *delete_topic(PyObject *none, PyObject *args, PyObject *options) {
   Place place;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
   const char *name = name_argument("delete", args, &size);
   (void)none;
-  if (name == NULL || !parse_place("delete", options, place_options, &place, &keeper)) return NULL;
+  if (name == NULL || !parse_place("delete", options, place_options, &place, &arena)) return NULL;
   Py_BEGIN_ALLOW_THREADS
   code = leat_topic_delete(name, size, &place.place, &detail);
   Py_END_ALLOW_THREADS
-  keeper_end(&keeper);
+  arena_end(&arena);
   if (code != LEAT_OK) return raise_code(code, detail);
   Py_RETURN_NONE;
 }
@@ -162,16 +162,16 @@ static int32_t write_list(void *place, char *buffer, uint64_t capacity, uint64_t
 
 static PyObject *list_topics(PyObject *none, PyObject *args, PyObject *options) {
   Place place;
-  Keeper keeper = {NULL};
+  Arena arena = {NULL};
   PyObject *names = NULL;
   (void)none;
   if (PyTuple_Size(args) != 0) {
     PyErr_SetString(PyExc_TypeError, "list() takes options by keyword");
     return NULL;
   }
-  if (!parse_place("list", options, place_options, &place, &keeper)) return NULL;
+  if (!parse_place("list", options, place_options, &place, &arena)) return NULL;
   names = list_of_lines(text_of(write_list, &place.place));
-  keeper_end(&keeper);
+  arena_end(&arena);
   return names;
 }
 

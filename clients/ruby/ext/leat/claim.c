@@ -62,7 +62,7 @@ static Claim *open_claim(VALUE object) {
   Claim *claim = claim_of(object);
   if (!is_open(claim)) {
     if (claim->publisher != NULL && claim->publisher->base.pointer == NULL) raise_closed("the publisher is closed");
-    raise_code(LEAT_ERR_NOT_HELD, 0);
+    raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
   }
   return claim;
 }

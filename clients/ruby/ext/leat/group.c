@@ -166,7 +166,7 @@ static VALUE hash_of(const leat_group_info *info) {
   set(hash, "returned", ULL2NUM(info->returned));
   set(hash, "returned_limit", ULL2NUM(info->returned_limit));
   set(hash, "dead_letters", ULL2NUM(info->dead_letters));
-  set(hash, "claiming", rb_utf8_str_new_cstr(leat_error_name(info->claiming)));
+  set(hash, "taking", rb_utf8_str_new_cstr(leat_error_name(info->taking)));
   return hash;
 }
 

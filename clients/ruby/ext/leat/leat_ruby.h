@@ -175,7 +175,7 @@ VALUE entry_new(const leat_record *record);
 VALUE value_or_gap(const leat_record *record);
 // A Delivery, or a Gap. `owner` is the member's number.
 VALUE delivery_new(const leat_delivery *delivery, uint64_t owner);
-// What the library gave; raises TypeError if the object is none, NotHeld if it is another member's.
+// What the library gave; raises TypeError if the object is none, NotInFlight if it is another member's.
 const leat_delivery *delivery_of(VALUE object, uint64_t owner);
 int is_delivery(VALUE object);
 int is_delivery_of(VALUE object, uint64_t owner);

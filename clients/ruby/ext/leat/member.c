@@ -147,13 +147,13 @@ static VALUE acknowledge_some(Member *self, VALUE array) {
   code = leat_member_acknowledge_some(self->base.pointer, all, known, &done);
   handle_leave(&self->base);
   ALLOCV_END(memory);
-  if (code == LEAT_OK && known == 0 && others != 0) code = LEAT_ERR_NOT_HELD;
+  if (code == LEAT_OK && known == 0 && others != 0) code = LEAT_ERR_NOT_IN_FLIGHT;
   return count_or(code, done);
 }
 
 static VALUE acknowledge(VALUE object, VALUE what) {
   Member *self = member_of(object);
-  if (is_gap(what)) raise_code(LEAT_ERR_NOT_HELD, 0);
+  if (is_gap(what)) raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
   if (RB_TYPE_P(what, T_ARRAY)) return acknowledge_some(self, what);
   return acknowledge_one(self, what);
 }
@@ -179,7 +179,7 @@ static VALUE acknowledge_all(VALUE object) {
   return count_or(code, count);
 }
 
-static VALUE give_back(int argc, VALUE *argv, VALUE object) {
+static VALUE requeue(int argc, VALUE *argv, VALUE object) {
   static const char *const names[] = {"delay", NULL};
   Member *self = member_of(object);
   VALUE given[2];
@@ -190,7 +190,7 @@ static VALUE give_back(int argc, VALUE *argv, VALUE object) {
   if (given[1] != Qundef) delay_ns = parse_seconds(given[1]);
   delivery = delivery_of(given[0], self->number);
   handle_enter(&self->base);
-  code = leat_member_give_back(self->base.pointer, delivery, delay_ns);
+  code = leat_member_requeue(self->base.pointer, delivery, delay_ns);
   handle_leave(&self->base);
   if (code != LEAT_OK) raise_code(code, 0);
   return Qnil;
@@ -248,7 +248,7 @@ void add_members(void) {
   rb_define_method(member_class, "acknowledge", acknowledge, 1);
   rb_define_method(member_class, "acknowledge_up_to", acknowledge_up_to, 1);
   rb_define_method(member_class, "acknowledge_all", acknowledge_all, 0);
-  rb_define_method(member_class, "give_back", give_back, -1);
+  rb_define_method(member_class, "requeue", requeue, -1);
   rb_define_method(member_class, "wait", wait_one, -1);
   rb_define_method(member_class, "wait_fd", wait_fd, 0);
   rb_define_method(member_class, "in_flight", in_flight, 0);

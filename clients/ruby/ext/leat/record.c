@@ -131,7 +131,7 @@ int is_delivery_of(VALUE object, uint64_t owner) {
 
 const leat_delivery *delivery_of(VALUE object, uint64_t owner) {
   const Delivery *delivery = rb_check_typeddata(object, &delivery_type);
-  if (delivery->owner != owner) raise_code(LEAT_ERR_NOT_HELD, 0);
+  if (delivery->owner != owner) raise_code(LEAT_ERR_NOT_IN_FLIGHT, 0);
   return &delivery->given;
 }
 

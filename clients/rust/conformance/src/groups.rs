@@ -37,10 +37,10 @@ pub fn run(handles: &Handles, c: &mut Command<'_>) -> Option<Result<String>> {
         "acknowledge_all" => with!(handles, c, 1, Object::Member(member, _), {
             member.acknowledge_all().map(count_result)
         }),
-        "give_back" => with!(handles, c, 1, Object::Member(member, tickets), {
+        "requeue" => with!(handles, c, 1, Object::Member(member, tickets), {
             let delay = c.milliseconds("delay").unwrap_or_default();
             member
-                .give_back(ticket(tickets, c.word(2)), delay)
+                .requeue(ticket(tickets, c.word(2)), delay)
                 .map(nothing)
         }),
         "in_flight" => with!(handles, c, 1, Object::Member(member, _), {
@@ -95,8 +95,8 @@ fn find_group(handles: &Handles, c: &Command<'_>) -> Result<String> {
 
 fn group_info(handles: &Handles, c: &Command<'_>) -> Result<String> {
     let info = with!(handles, c, 1, Object::Group(group), group.info())?;
-    let claiming = info.claiming.map_or("ok", |why| why.code.name());
-    Ok(format!(" returned={} claiming={claiming}", info.returned))
+    let taking = info.taking.map_or("ok", |why| why.code.name());
+    Ok(format!(" returned={} taking={taking}", info.returned))
 }
 
 fn join(handles: &Handles, c: &Command<'_>) -> Result<String> {

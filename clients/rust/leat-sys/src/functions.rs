@@ -313,7 +313,7 @@ extern "C" {
         acknowledged: *mut u64,
     ) -> i32;
     pub fn leat_member_acknowledge_all(member: *mut leat_member, acknowledged: *mut u64) -> i32;
-    pub fn leat_member_give_back(
+    pub fn leat_member_requeue(
         member: *mut leat_member,
         delivery: *const leat_delivery,
         delay_ns: i64,

@@ -130,7 +130,7 @@ pub struct leat_topic_info {
     pub durable: u32,
     pub state: i32,
     pub state_detail: i32,
-    pub keeper_pid: u32,
+    pub archiver_pid: u32,
     pub sync_interval_ns: i64,
     pub created_ms: i64,
     pub file_bytes: u64,
@@ -232,7 +232,7 @@ pub struct leat_group_info {
     pub returned: u64,
     pub returned_limit: u64,
     pub dead_letters: u64,
-    pub claiming: i32,
+    pub taking: i32,
     pub member_count: u32,
     pub partition_count: u32,
     pub reserved: u32,
@@ -267,7 +267,7 @@ pub struct leat_delivery {
     pub reserved: u32,
     pub state: u64,
     pub position: u64,
-    pub hold: u64,
+    pub entry: u64,
 }
 pub const LEAT_NO_BYTES: leat_bytes = leat_bytes {
     data: ptr::null(),

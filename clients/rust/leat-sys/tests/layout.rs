@@ -71,7 +71,7 @@ fn structs_are_the_header_s() {
         leat_topic_info: size policy capacity_bytes max_capacity_bytes min_capacity_bytes max_capacity_limit
             segment_bytes max_record_bytes retain_all single_writer timestamps delete_when_unused
             revoke_after_ns evict_after_ns partition_count participant_count durable state state_detail
-            keeper_pid sync_interval_ns created_ms file_bytes retention_bytes retention_ms disk_bytes
+            archiver_pid sync_interval_ns created_ms file_bytes retention_bytes retention_ms disk_bytes
             cut_bytes cut_records damaged id;
         leat_partition_info: start end capacity_bytes used_bytes written durable;
         leat_participant_info: pid role offset lag blocking reserved;
@@ -82,10 +82,10 @@ fn structs_are_the_header_s() {
         leat_group_options: size from from_value mode by_key members in_flight max_deliveries on_expired
             lease_ns;
         leat_group_info: size mode by_key max_deliveries lease_ns on_expired in_flight_limit lag in_flight
-            redelivered returned returned_limit dead_letters claiming member_count partition_count reserved;
+            redelivered returned returned_limit dead_letters taking member_count partition_count reserved;
         leat_member_info: name in_flight pid reserved;
         leat_member_options: size any_thread interruptible reserved spin_ns patience_ns name;
-        leat_delivery: record deliveries reserved state position hold;
+        leat_delivery: record deliveries reserved state position entry;
     }
     assert_eq!(in_c(&c), rust);
 }
@@ -174,7 +174,7 @@ fn error_codes_are_the_header_s() {
         LEAT_ERR_UNSUPPORTED
         LEAT_ERR_IN_FLIGHT_FULL
         LEAT_ERR_REDELIVERY_FULL
-        LEAT_ERR_NOT_HELD
+        LEAT_ERR_NOT_IN_FLIGHT
         LEAT_ERR_LEASE_LOST
         LEAT_ERR_CLOSED
         LEAT_ERR_BUFFER_TOO_SMALL

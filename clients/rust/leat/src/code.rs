@@ -57,7 +57,7 @@ codes! {
     WrongFormat = 6, "wrong_format", "not a Leat topic of this format version";
     Corrupt = 7, "corrupt", "the topic is corrupt: a check on its shared memory failed";
     Full = 8, "full", "the topic is full";
-    NoSpace = 9, "no_space", "no room for files, or the keeper cannot write them";
+    NoSpace = 9, "no_space", "no room for files, or the archiver cannot write them";
     TooLarge = 10, "too_large", "the record is larger than the topic allows";
     Timeout = 11, "timeout", "the deadline passed";
     Stopped = 12, "stopped", "stopped on request";
@@ -70,7 +70,7 @@ codes! {
     Unsupported = 19, "unsupported", "not supported by this kernel or file system";
     InFlightFull = 20, "in_flight_full", "this member holds as many records as its group allows: acknowledge some";
     RedeliveryFull = 21, "redelivery_full", "more records came back, or wait for their key, than the group has room for";
-    NotHeld = 22, "not_held", "that record or claim is not held (any more)";
+    NotInFlight = 22, "not_in_flight", "that record or claim is not held (any more)";
     LeaseLost = 23, "lease_lost", "the record was held for longer than the group's lease";
     Closed = 24, "closed", "the consumer group was deleted";
     BufferTooSmall = 25, "buffer_too_small", "the buffer is too small for the record";

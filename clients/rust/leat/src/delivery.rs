@@ -121,9 +121,9 @@ impl Delivery<'_, '_> {
     }
 
     /// Makes the record available to any member again, after a while.
-    pub fn give_back(self, delay: Duration) -> Result<()> {
+    pub fn requeue(self, delay: Duration) -> Result<()> {
         let ns = nanoseconds(delay);
-        let code = unsafe { leat_member_give_back(self.batch.member.raw(), self.raw, ns) };
+        let code = unsafe { leat_member_requeue(self.batch.member.raw(), self.raw, ns) };
         self.settled(code)
     }
 

@@ -140,7 +140,7 @@ pub struct GroupInfo {
     /// Records that went to the dead-letter topic.
     pub dead_letters: u64,
     /// `Code::RedeliveryFull`: no room for returned records.
-    pub claiming: Option<Error>,
+    pub taking: Option<Error>,
     /// Alive now.
     pub members: Vec<MemberInfo>,
     /// By partition, the offset of the next record to be claimed.
@@ -171,7 +171,7 @@ impl GroupInfo {
             returned: c.returned,
             returned_limit: c.returned_limit,
             dead_letters: c.dead_letters,
-            claiming: (c.claiming != LEAT_OK).then(|| Code::from(c.claiming).into()),
+            taking: (c.taking != LEAT_OK).then(|| Code::from(c.taking).into()),
             members: members.iter().map(MemberInfo::new).collect(),
             offsets,
         }

@@ -35,7 +35,7 @@ pub struct TopicInfo {
     /// Durable topics, as what follows: why nothing is written to disk. None: it is.
     pub state: Option<Error>,
     /// None: no keeper is needed yet.
-    pub keeper_pid: Option<u32>,
+    pub archiver_pid: Option<u32>,
     pub sync_interval: Duration,
     pub file_bytes: u64,
     /// 0: no limit.
@@ -158,7 +158,7 @@ impl TopicInfo {
             created_ms: c.created_ms,
             durable: Durability::from_c(c.durable),
             state: check(c.state, c.state_detail).err(),
-            keeper_pid: (c.keeper_pid != 0).then_some(c.keeper_pid),
+            archiver_pid: (c.archiver_pid != 0).then_some(c.archiver_pid),
             sync_interval: duration(c.sync_interval_ns).unwrap_or_default(),
             file_bytes: c.file_bytes,
             retention_bytes: c.retention_bytes,

@@ -25,7 +25,7 @@ use std::time::Duration;
 ///     if work(record.value()) {
 ///         delivery.acknowledge()?;
 ///     } else {
-///         delivery.give_back(std::time::Duration::from_secs(1))?;
+///         delivery.requeue(std::time::Duration::from_secs(1))?;
 ///     }
 /// }
 /// # Ok(())
@@ -144,12 +144,9 @@ impl Member {
     }
 
     /// Makes the record available to any member again, after a while.
-    pub fn give_back(&mut self, ticket: Ticket, delay: Duration) -> Result<()> {
+    pub fn requeue(&mut self, ticket: Ticket, delay: Duration) -> Result<()> {
         let ns = nanoseconds(delay);
-        check(
-            unsafe { leat_member_give_back(self.raw(), &ticket.0, ns) },
-            0,
-        )
+        check(unsafe { leat_member_requeue(self.raw(), &ticket.0, ns) }, 0)
     }
 
     /// Waits until [`Member::receive`] may have something to do.

@@ -140,12 +140,12 @@ impl Publisher {
         Ok(OpenClaim(claim))
     }
 
-    /// The room of a claim that is open: [`Code::NotHeld`](crate::Code::NotHeld) if it is not, or belongs to another publisher.
+    /// The room of a claim that is open: [`Code::NotInFlight`](crate::Code::NotInFlight) if it is not, or belongs to another publisher.
     #[inline]
     pub fn claimed(&mut self, claim: &OpenClaim) -> Result<&mut [u8]> {
         if self.open.data.is_null() || self.open.data != claim.0.data || self.open.id != claim.0.id
         {
-            return Err(crate::Code::NotHeld.into());
+            return Err(crate::Code::NotInFlight.into());
         }
         // SAFETY: it is ours, and nobody else's, until we commit or abort it, for which one needs the publisher. It is
         // memory of the system, and so never uninitialised to the compiler: what lies there are bytes, of any values.
@@ -174,7 +174,7 @@ impl Publisher {
     /// From now on nobody gets the room of the open claim, unless C said that it stays open.
     #[inline]
     fn settled(&mut self, code: i32) {
-        if code != LEAT_ERR_INVALID_ARGUMENT && code != LEAT_ERR_NOT_HELD {
+        if code != LEAT_ERR_INVALID_ARGUMENT && code != LEAT_ERR_NOT_IN_FLIGHT {
             self.open = NO_CLAIM;
         }
     }

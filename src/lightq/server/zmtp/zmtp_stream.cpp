@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kSeldom{1000};
 }  // namespace
 
 void ZmtpStream::begin() {
-  start_clock(gate_.handshake_time, "no login in time");
+  start_clock(authenticator_.handshake_time, "no login in time");
   Stream::begin();
 }
 
@@ -59,12 +59,12 @@ void ZmtpStream::watch_silence() {
   if (silence_ == nullptr) silence_ = std::make_unique<PatientTimer>(loop());
   if (silence_->is_running()) return;
   heard_at_ = Clock::now();
-  look_for_silence();
+  check_silence();
 }
 
-void ZmtpStream::look_for_silence() {
+void ZmtpStream::check_silence() {
   const auto step = session_.silence_limit() / 4;
-  looks_at_ = Clock::now() + step;
+  check_at_ = Clock::now() + step;
   heard_bytes_ = received_bytes();
   silence_->start(step, [this] { on_silence(); });
 }
@@ -77,9 +77,9 @@ void ZmtpStream::on_silence() {
   const auto now = Clock::now();
   constexpr std::chrono::milliseconds kMoment{100};
   if (heard_bytes_ != received_bytes() || is_paused() || has_unread()) heard_at_ = now;
-  if (now - looks_at_ > kMoment)
+  if (now - check_at_ > kMoment)
     heard_at_ = std::max(heard_at_, now - limit + std::min(limit, kMoment));
-  if (now - heard_at_ < limit) return look_for_silence();
+  if (now - heard_at_ < limit) return check_silence();
   close_later("sent nothing for as long as it said it might");
 }
 
@@ -115,15 +115,15 @@ void ZmtpStream::check_credentials() {
   has_password_ = true;
   const zmtp::Credentials& credentials = session_.credentials();
   user_ = credentials.user;
-  version_ = gate_.version_of(user_);
+  version_ = authenticator_.version_of(user_);
   Secret password{credentials.password};
   // It must not stay in the buffer, nor in what is moved about there.
   sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
   keep_place(true);
-  gate_.check({Origin{peer()}, true, is_there()}, user_, std::move(password),
-              [weak = weak_from_this(), this](Logins::Verdict verdict) {
-                if (const auto self = weak.lock()) on_verdict(verdict);
-              });
+  authenticator_.check({Origin{peer()}, true, is_there()}, user_, std::move(password),
+                       [weak = weak_from_this(), this](Logins::Verdict verdict) {
+                         if (const auto self = weak.lock()) on_verdict(verdict);
+                       });
 }
 
 void ZmtpStream::on_verdict(Logins::Verdict verdict) {
@@ -146,19 +146,19 @@ void ZmtpStream::on_verdict(Logins::Verdict verdict) {
 
 bool ZmtpStream::let_in() {
   if (has_password_) {
-    if (gate_.version_of(user_) != version_) {
+    if (authenticator_.version_of(user_) != version_) {
       close_later("its password or right was changed meanwhile");
       return false;
     }
     if (version_ == 0) user_.clear();  // The topic is open: nobody has looked at the password.
   } else {
-    const auto entry = gate_.welcome(address());
-    if (!entry) {
+    const auto principal = authenticator_.authorize_address(address());
+    if (!principal) {
       close_later("came without a password, and without having joined");
       return false;
     }
-    user_ = entry->user;
-    version_ = entry->version;
+    user_ = principal->user;
+    version_ = principal->version;
   }
   stop_clock();
   return on_ready();

@@ -18,7 +18,7 @@
 namespace leat::broker::lightq {
 
 // Decides about one client.
-struct Gate {
+struct Authenticator {
   // Whether clients without password may try to come.
   bool allows_null = false;
   // With a password.
@@ -27,7 +27,7 @@ struct Gate {
   // The version of the user's password, another one after each change; 0: none is needed; none: the user may not come.
   std::function<std::optional<std::int64_t>(const std::string& user)> version_of;
   // Without one: as whom the address has joined; none: not welcome.
-  std::function<std::optional<Entry>(const Stream::Address&)> welcome;
+  std::function<std::optional<Principal>(const Stream::Address&)> authorize_address;
   std::chrono::milliseconds handshake_time{10'000};
 };
 
@@ -37,8 +37,8 @@ class ZmtpStream : public Stream {
   void begin() override;
 
  protected:
-  ZmtpStream(Accepted accepted, const zmtp::Rules& rules, const Gate& gate)
-      : Stream{std::move(accepted)}, session_{rules}, gate_{gate} {}
+  ZmtpStream(Accepted accepted, const zmtp::Rules& rules, const Authenticator& authenticator)
+      : Stream{std::move(accepted)}, session_{rules}, authenticator_{authenticator} {}
 
   // Says the first bytes of the greeting. At a port of ZeroMQ alone this need not wait for the client's.
   void greet();
@@ -67,7 +67,7 @@ class ZmtpStream : public Stream {
   void show_life(std::chrono::milliseconds after);
   // The client wants to be cut off when it is silent for a time.
   void watch_silence();
-  void look_for_silence();
+  void check_silence();
   void on_silence();
   void check_credentials();
   void on_verdict(Logins::Verdict verdict);
@@ -76,14 +76,14 @@ class ZmtpStream : public Stream {
   using Clock = std::chrono::steady_clock;
 
   zmtp::Session session_;
-  Gate gate_;
+  Authenticator authenticator_;
   std::unique_ptr<Timer> life_;  // Null before the first pause.
   std::chrono::milliseconds life_after_{0};
   std::size_t unread_then_ = 0;            // At the last sign of life.
   std::unique_ptr<PatientTimer> silence_;  // Null unless the client said a limit.
   Clock::time_point heard_at_;
   std::uint64_t heard_bytes_ = 0;
-  Clock::time_point looks_at_;  // When silence_ is due.
+  Clock::time_point check_at_;  // When silence_ is due.
   bool has_started_ = false;
   bool has_password_ = false;
   std::string user_;

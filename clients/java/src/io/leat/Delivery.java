@@ -9,17 +9,17 @@ public final class Delivery extends Entry {
   final long at;
   final long state;
   final long position;
-  final long hold;
+  final long entry;
 
   Delivery(
       long offset, int partition, byte[] value, byte[] key, byte[] headers, long timestampMs,
-      int deliveries, long state, long position, long hold) {
+      int deliveries, long state, long position, long entry) {
     super(offset, partition, value, key, headers, timestampMs);
     this.deliveries = deliveries;
     this.at = partition;
     this.state = state;
     this.position = position;
-    this.hold = hold;
+    this.entry = entry;
   }
 
   Delivery(long offset, int partition, long gapCount, GapReason reason) {
@@ -28,7 +28,7 @@ public final class Delivery extends Entry {
     at = partition | (long) Reader.IS_GAP << 16;
     state = 0;
     position = 0;
-    hold = 0;
+    entry = 0;
   }
 
   /** How often it was delivered: 1 is the first time; at most 65535. 0: a gap. */

@@ -50,7 +50,7 @@ public enum ErrorCode {
   /** More records came back, or wait for their key, than the group has room for. */
   REDELIVERY_FULL(21),
   /** That record or claim is not held (any more). */
-  NOT_HELD(22),
+  NOT_IN_FLIGHT(22),
   /** The record was held for longer than the group's lease. */
   LEASE_LOST(23),
   /** The consumer group was deleted. */

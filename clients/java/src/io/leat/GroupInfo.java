@@ -34,7 +34,7 @@ public record GroupInfo(
     long returned,
     long returnedLimit,
     long deadLetters,
-    ErrorCode claiming,
+    ErrorCode taking,
     List<MemberInfo> members,
     List<Long> offsets) {
 

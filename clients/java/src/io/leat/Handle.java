@@ -105,7 +105,7 @@ public abstract class Handle implements AutoCloseable {
     synchronized (resource) {
       if (closing) return;
       closing = true;
-      tellStopped();
+      updateStopped();
     }
     for (int tries = 0; !STATE.compareAndSet(this, FREE, CLOSED); ++tries) {
       if (tries < 100) Thread.onSpinWait();
@@ -116,7 +116,7 @@ public abstract class Handle implements AutoCloseable {
 
   // ---- Ending waits ---------------------------------------------------------------------------
 
-  private void tellStopped() {
+  private void updateStopped() {
     boolean wanted = closing || stopped || cancelled;
     if (wanted == isStopped || !resource.isOpen()) return;
     isStopped = wanted;
@@ -127,14 +127,14 @@ public abstract class Handle implements AutoCloseable {
     synchronized (resource) {
       if (closing) throw refused();
       stopped = wanted;
-      tellStopped();
+      updateStopped();
     }
   }
 
   private void setCancelled(boolean wanted) {
     synchronized (resource) {
       cancelled = wanted;
-      tellStopped();
+      updateStopped();
     }
   }
 

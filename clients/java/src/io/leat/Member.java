@@ -14,7 +14,7 @@ public final class Member extends Reader {
   private static final int DELIVERIES = 32;
   private static final int STATE = 40;
   private static final int POSITION = 48;
-  private static final int HOLD = 56;
+  private static final int ENTRY = 56;
 
   Member(long pointer) {
     super(Resource.MEMBER, pointer, 64);
@@ -58,7 +58,7 @@ public final class Member extends Reader {
       int record, long offset, int partition, byte[] value, byte[] key, byte[] headers, long timestampMs) {
     return new Delivery(
         offset, partition, value, key, headers, timestampMs, room.getInt(record + DELIVERIES),
-        room.getLong(record + STATE), room.getLong(record + POSITION), room.getLong(record + HOLD));
+        room.getLong(record + STATE), room.getLong(record + POSITION), room.getLong(record + ENTRY));
   }
 
   @Override
@@ -72,7 +72,7 @@ public final class Member extends Reader {
   public void acknowledge(Delivery delivery) {
     enter();
     try {
-      check(Native.acknowledge(pointer, delivery.at, delivery.state, delivery.position, delivery.hold));
+      check(Native.acknowledge(pointer, delivery.at, delivery.state, delivery.position, delivery.entry));
     } finally {
       leave();
     }
@@ -89,7 +89,7 @@ public final class Member extends Reader {
       packed[at++] = delivery.at;
       packed[at++] = delivery.state;
       packed[at++] = delivery.position;
-      packed[at++] = delivery.hold;
+      packed[at++] = delivery.entry;
     }
     return number(() -> Native.acknowledgeSome(pointer, packed));
   }
@@ -99,7 +99,7 @@ public final class Member extends Reader {
     return number(
         () ->
             Native.acknowledgeUpTo(
-                pointer, delivery.at, delivery.state, delivery.position, delivery.hold));
+                pointer, delivery.at, delivery.state, delivery.position, delivery.entry));
   }
 
   /** Acknowledges all that it holds, and returns how many. */
@@ -108,17 +108,17 @@ public final class Member extends Reader {
   }
 
   /** Makes the record available to any member again, at once. */
-  public void giveBack(Delivery delivery) {
-    giveBack(delivery, Duration.ZERO);
+  public void requeue(Delivery delivery) {
+    requeue(delivery, Duration.ZERO);
   }
 
   /** Makes the record available to any member again, after the delay. */
-  public void giveBack(Delivery delivery, Duration delay) {
+  public void requeue(Delivery delivery, Duration delay) {
     long delayNs = Times.nanos(delay, "delay");
     number(
         () ->
-            Native.giveBack(
-                pointer, delivery.at, delivery.state, delivery.position, delivery.hold, delayNs));
+            Native.requeue(
+                pointer, delivery.at, delivery.state, delivery.position, delivery.entry, delayNs));
   }
 
   // ---- Others ---------------------------------------------------------------------------------

@@ -205,16 +205,16 @@ final class Native {
 
   static native long join(long group, long[] options, byte[] name);
 
-  static native long acknowledge(long handle, long at, long state, long position, long hold);
+  static native long acknowledge(long handle, long at, long state, long position, long entry);
 
   static native long acknowledgeSome(long handle, long[] deliveries);
 
-  static native long acknowledgeUpTo(long handle, long at, long state, long position, long hold);
+  static native long acknowledgeUpTo(long handle, long at, long state, long position, long entry);
 
   static native long acknowledgeAll(long handle);
 
-  static native long giveBack(
-      long handle, long at, long state, long position, long hold, long delayNs);
+  static native long requeue(
+      long handle, long at, long state, long position, long entry, long delayNs);
 
   static native long inFlight(long handle);
 

@@ -22,13 +22,13 @@ public final class Publisher extends Handle {
   private static final int HEADER = 32;
 
   private final Mirrors mirrors;
-  private final boolean waitsForMedium; // Whatever it publishes.
+  private final boolean waitsForSync; // Whatever it publishes.
   private final long maxRecordSize;
 
-  Publisher(long pointer, Mirrors mirrors, boolean waitsForMedium) {
+  Publisher(long pointer, Mirrors mirrors, boolean waitsForSync) {
     super(Resource.PUBLISHER, pointer);
     this.mirrors = mirrors;
-    this.waitsForMedium = waitsForMedium;
+    this.waitsForSync = waitsForSync;
     maxRecordSize = Native.check(Native.publisherMaxRecordSize(pointer));
     makeRoom(ROOM);
   }
@@ -83,7 +83,7 @@ public final class Publisher extends Handle {
   // What can be done at once needs no protection from interrupts, which costs more than a record. What waits for the
   // medium must not be done twice.
   private long send(long timeoutNs, LongUnaryOperator call) {
-    if (waitsForMedium) return check(interruptibly(() -> call.applyAsLong(timeoutNs)));
+    if (waitsForSync) return check(interruptibly(() -> call.applyAsLong(timeoutNs)));
     return check(orWait(timeoutNs, call));
   }
 

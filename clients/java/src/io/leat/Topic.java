@@ -23,8 +23,8 @@ public final class Topic extends SharedHandle {
   /** No partition is named. */
   static final int ANY_PARTITION = -1;
 
-  private static final long FIRST_NAP_NS = 5_000_000;
-  private static final long LONGEST_NAP_NS = 250_000_000;
+  private static final long FIRST_BACKOFF_NS = 5_000_000;
+  private static final long LONGEST_BACKOFF_NS = 250_000_000;
 
   private final Mirrors forReading = new Mirrors(false);
   private final Mirrors forWriting = new Mirrors(true);
@@ -79,12 +79,12 @@ public final class Topic extends SharedHandle {
     long timeoutNs = Times.timeout(timeout);
     long begin = System.nanoTime();
     // An interrupt ends these naps; it would end no wait of C.
-    for (long nap = FIRST_NAP_NS; ; nap = Math.min(2 * nap, LONGEST_NAP_NS)) {
-      long left = timeoutNs < 0 ? nap : Math.max(0, timeoutNs - (System.nanoTime() - begin));
+    for (long backoff = FIRST_BACKOFF_NS; ; backoff = Math.min(2 * backoff, LONGEST_BACKOFF_NS)) {
+      long left = timeoutNs < 0 ? backoff : Math.max(0, timeoutNs - (System.nanoTime() - begin));
       long result = Native.topicOpen(bytes, 0, where.directoryBytes(), where.dataDirectoryBytes());
       if (!Native.is(result, ErrorCode.NOT_FOUND) || left == 0) return new Topic(Native.check(result));
       try {
-        TimeUnit.NANOSECONDS.sleep(Math.min(left, nap));
+        TimeUnit.NANOSECONDS.sleep(Math.min(left, backoff));
       } catch (InterruptedException interrupted) {
         Thread.currentThread().interrupt();
         throw new LeatException(ErrorCode.INTERRUPTED);

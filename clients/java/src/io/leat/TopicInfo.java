@@ -15,7 +15,7 @@ import java.util.UUID;
  * @param revokeAfter 0: never, as with the next
  * @param state durable topics: why nothing is written to disk; {@link ErrorCode#OK}: it is
  * @param stateDetail its errno
- * @param keeperPid 0: no keeper is needed yet
+ * @param archiverPid 0: no keeper is needed yet
  * @param createdMs milliseconds since 1970
  * @param diskBytes of all its files
  * @param cutBytes what recovery found: bytes and records that were never written whole,
@@ -39,7 +39,7 @@ public record TopicInfo(
     Durability durable,
     ErrorCode state,
     int stateDetail,
-    int keeperPid,
+    int archiverPid,
     Duration syncInterval,
     long createdMs,
     long fileBytes,

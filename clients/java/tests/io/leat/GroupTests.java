@@ -25,21 +25,21 @@ final class GroupTests {
       Delivery first = one.receive(SOON);
       equal(1, first.deliveries());
       one.acknowledge(first);
-      fails(ErrorCode.NOT_HELD, () -> { one.acknowledge(first); return null; });
+      fails(ErrorCode.NOT_IN_FLIGHT, () -> { one.acknowledge(first); return null; });
       List<Delivery> two = one.receiveBatch(2, SOON);
       equal(List.of("b", "c"), texts(two));
       equal(2L, one.acknowledge(two));
       equal(0L, one.acknowledge(List.of()));
       Delivery returned = one.receive(SOON);
-      one.giveBack(returned);
+      one.requeue(returned);
       Delivery again = one.receive(SOON);
       equal("d", Tests.text(again.value()));
       equal(2, again.deliveries());
-      one.giveBack(again, Duration.ofMillis(20));
+      one.requeue(again, Duration.ofMillis(20));
       GroupInfo info = group.info();
       equal("one", info.members().get(0).name());
       equal(GroupMode.AT_LEAST_ONCE, info.mode());
-      equal(ErrorCode.OK, info.claiming());
+      equal(ErrorCode.OK, info.taking());
       equal(5, info.maxDeliveries());
       equal(1, info.offsets().size());
       Delivery later = one.receive(SOON); // d or e: whether the delay is over by now nobody knows.

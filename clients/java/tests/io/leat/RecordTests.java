@@ -100,8 +100,8 @@ final class RecordTests {
       try (Claim claim = publisher.claim(10)) {
         claim.data().put(bytes("in place"));
         claim.commit(8);
-        fails(ErrorCode.NOT_HELD, () -> { claim.commit(); return null; });
-        fails(ErrorCode.NOT_HELD, claim::data);
+        fails(ErrorCode.NOT_IN_FLIGHT, () -> { claim.commit(); return null; });
+        fails(ErrorCode.NOT_IN_FLIGHT, claim::data);
       }
       equal(1L, publisher.claim(4, claim -> { claim.data().put(bytes("four")); }));
       fails(

@@ -119,7 +119,7 @@ final class ViewTests {
     }
   }
 
-  void ofManyTopicsAreGivenBack() throws Exception {
+  void ofManyTopicsAreFreed() throws Exception {
     ByteBuffer kept = null;
     for (int i = 0; i < 2000; ++i) {
       TopicOptions options =

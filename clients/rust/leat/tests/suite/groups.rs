@@ -75,7 +75,7 @@ fn deliveries_are_settled_one_by_one() {
         assert_eq!(record.value(), number.to_string().as_bytes());
         match number {
             0 => delivery.acknowledge().unwrap(),
-            1 => delivery.give_back(Duration::ZERO).unwrap(),
+            1 => delivery.requeue(Duration::ZERO).unwrap(),
             _ => {} // Still held.
         }
         number += 1;
@@ -104,16 +104,19 @@ fn tickets_settle_later_and_only_once() {
     let mut other = member(&group); // Not before: members get their share only.
     assert_eq!(kept[3].entry.record().unwrap().value(), b"3");
     assert_eq!(kept[0].deliveries, 1);
-    assert_eq!(code(other.acknowledge(kept[0].ticket)), Code::NotHeld);
+    assert_eq!(code(other.acknowledge(kept[0].ticket)), Code::NotInFlight);
     mine.acknowledge(kept[0].ticket).unwrap();
-    assert_eq!(code(mine.acknowledge(kept[0].ticket)), Code::NotHeld);
+    assert_eq!(code(mine.acknowledge(kept[0].ticket)), Code::NotInFlight);
     let both = [kept[0].ticket, kept[2].ticket];
     assert_eq!(mine.acknowledge_some(&both), Ok(1));
-    assert_eq!(code(mine.acknowledge_some(&both)), Code::NotHeld);
+    assert_eq!(code(mine.acknowledge_some(&both)), Code::NotInFlight);
     assert_eq!(mine.acknowledge_some(&[]), Ok(0));
     assert_eq!(mine.acknowledge_up_to(kept[3].ticket), Ok(2));
-    mine.give_back(rest[0], Duration::ZERO).unwrap();
-    assert_eq!(code(mine.give_back(rest[0], Duration::ZERO)), Code::NotHeld);
+    mine.requeue(rest[0], Duration::ZERO).unwrap();
+    assert_eq!(
+        code(mine.requeue(rest[0], Duration::ZERO)),
+        Code::NotInFlight
+    );
     let again = other.receive_owned(1, SOON).unwrap();
     assert_eq!(again[0].entry.record().unwrap().value(), b"4");
     drop(mine); // Gives back what it holds.
@@ -135,13 +138,13 @@ fn a_ticket_of_another_group_or_topic_is_refused() {
     let own = mine.receive(3, SOON).unwrap().tickets();
     for other in [&far, &near] {
         let foreign = member(other).receive(3, SOON).unwrap().tickets();
-        assert_eq!(code(mine.acknowledge(foreign[0])), Code::NotHeld);
-        assert_eq!(code(mine.acknowledge_up_to(foreign[2])), Code::NotHeld);
+        assert_eq!(code(mine.acknowledge(foreign[0])), Code::NotInFlight);
+        assert_eq!(code(mine.acknowledge_up_to(foreign[2])), Code::NotInFlight);
         assert_eq!(
-            code(mine.give_back(foreign[0], Duration::ZERO)),
-            Code::NotHeld
+            code(mine.requeue(foreign[0], Duration::ZERO)),
+            Code::NotInFlight
         );
-        assert_eq!(code(mine.acknowledge_some(&foreign)), Code::NotHeld);
+        assert_eq!(code(mine.acknowledge_some(&foreign)), Code::NotInFlight);
         assert_eq!(mine.in_flight(), Ok(3));
     }
     let foreign = member(&near).receive(3, SOON).unwrap().tickets();
@@ -222,7 +225,7 @@ fn info_names_members_and_positions() {
         (7, 3, 1024)
     );
     assert_eq!(
-        (info.mode, info.lease, info.claiming),
+        (info.mode, info.lease, info.taking),
         (GroupMode::AtLeastOnce, None, None)
     );
     assert_eq!(info.offsets, [3]);

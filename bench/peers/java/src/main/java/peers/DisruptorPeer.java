@@ -22,7 +22,7 @@ final class DisruptorPeer {
   }
 
   /** BusySpinWaitStrategy with the pauses of cpp/peer.hpp. */
-  private static final class LookAwayWaitStrategy implements WaitStrategy {
+  private static final class BackOffWaitStrategy implements WaitStrategy {
     @Override
     public long waitFor(long sequence, Sequence cursor, Sequence dependent, SequenceBarrier barrier)
         throws AlertException {
@@ -84,7 +84,7 @@ final class DisruptorPeer {
   }
 
   private void oneWay() {
-    RingBuffer<Slot> ring = newRing(new LookAwayWaitStrategy());
+    RingBuffer<Slot> ring = newRing(new BackOffWaitStrategy());
     long all = options.warmUp + options.records;
     long[] endedNs = new long[1];  // Published by `received`.
     consume(ring, (slot, sequence, endOfBatch) -> {
