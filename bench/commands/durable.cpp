@@ -118,7 +118,7 @@ Row log_row(const DurablePlan::Case& one, const DurablePlan& plan) {
   return row;
 }
 
-// What publishing costs while the keeper keeps up, against a topic in memory.
+// What publishing costs while the archiver keeps up, against a topic in memory.
 Row publish_row(const DurablePlan::Case& one, const DurablePlan& plan) {
   auto [log, level] = one;
   log.rate = kPublishRate;

@@ -1,8 +1,8 @@
-// One slot for each direction, in memory that both processes share, and a bell that says that the slot is
+// One slot for each direction, in memory that both processes share, and a wakeup that says that the slot is
 // full.
 //
 // No queue: with pingpong the answer says that the slot is free again, with oneway the receiver rings
-// back after each message. The methods differ in the bell.
+// back after each message. The methods differ in the wakeup.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -37,10 +37,10 @@ using detail::Fd;
 constexpr std::size_t kSides = 2;
 
 // ---- Bells: ring() makes one wait() of the other side return ------------------------------------
-// A bell is made before the fork, so each process has its own copy of what is not in shared memory. A
+// A wakeup is made before the fork, so each process has its own copy of what is not in shared memory. A
 // side is never rung again before it has heard the last ring.
 
-// No bell: the side that waits polls the sequence number in the slot.
+// No wakeup: the side that waits polls the sequence number in the slot.
 struct NoWakeup {
   explicit NoWakeup(Variant) {}
   void ring(End) {}

@@ -3,8 +3,8 @@
 //     DurableCost cost =
 //         measure_durable({.size = 100, .records = 1'000'000}, {}, "/var/tmp", {0, 1});
 //
-// A keeper process, which does nothing else, copies to disk; publishers are processes of
-// their own. The time ends when everything can be read from disk (durability os) or is on the medium,
+// An archiver process, which does nothing else, copies to disk; publishers are processes of
+// their own. The time ends when everything can be read from disk (durability os) or is on stable storage,
 // not when the publishers are done.
 #pragma once
 
@@ -27,7 +27,7 @@ struct DurableLevel {
   std::chrono::nanoseconds sync_interval{0};
   std::uint32_t in_flight = 0;   // 0: it never waits by itself.
   bool recycles = false;         // Only one full file is kept, so that files are used again.
-  bool publisher_keeps = false;  // The keeper is in the publisher's process. Only with in_flight.
+  bool publisher_keeps = false;  // The archiver is in the publisher's process. Only with in_flight.
 
   friend bool operator==(const DurableLevel&, const DurableLevel&) = default;
 };
@@ -41,10 +41,10 @@ std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level)
 struct DurableCost {
   MessageCost messages;               // Without a receiver.
   double archiver_cpu_ns_per_byte = 0;  // of payload; 0 if it is in the publisher's process
-  std::uint32_t archiver_changes = 0;   // Another process took the keeper's office during the run.
+  std::uint32_t archiver_changes = 0;   // Another process took over as the archiver during the run.
 };
 
-// The keeper runs on the last CPU, unless the publisher's process is it. Afterwards every record is read from disk and verified; throws
+// The archiver runs on the last CPU, unless the publisher's process is it. Afterwards every record is read from disk and verified; throws
 // Failure if one was wrong.
 DurableCost measure_durable(const LogOptions& options, const DurableLevel& level,
                             const std::string& data_directory, const std::vector<int>& cpus);

@@ -57,7 +57,7 @@ const CodeFull Code = 8 // the topic is full
 // ErrFull is an error with this code.
 var ErrFull = named(CodeFull, "full")
 
-const CodeNoSpace Code = 9 // no room for files, or the keeper cannot write them
+const CodeNoSpace Code = 9 // no room for files, or the archiver cannot write them
 
 // ErrNoSpace is an error with this code.
 var ErrNoSpace = named(CodeNoSpace, "no_space")
@@ -122,7 +122,7 @@ const CodeRedeliveryFull Code = 21 // more records came back, or wait for their 
 // ErrRedeliveryFull is an error with this code.
 var ErrRedeliveryFull = named(CodeRedeliveryFull, "redelivery_full")
 
-const CodeNotInFlight Code = 22 // that record or claim is not held (any more)
+const CodeNotInFlight Code = 22 // that record or claim is not in flight (any more)
 
 // ErrNotInFlight is an error with this code.
 var ErrNotInFlight = named(CodeNotInFlight, "not_in_flight")
@@ -152,7 +152,7 @@ const CodeReadOnly Code = 27 // the topic is read-only: writing to its files fai
 // ErrReadOnly is an error with this code.
 var ErrReadOnly = named(CodeReadOnly, "read_only")
 
-const CodeNotDurable Code = 28 // published, but not on the medium in time
+const CodeNotDurable Code = 28 // published, but not on stable storage in time
 
 // ErrNotDurable is an error with this code.
 var ErrNotDurable = named(CodeNotDurable, "not_durable")

@@ -160,7 +160,7 @@ func (g *Group) Seek(to From, partition Partition) error {
 	return errorOf(code, detail)
 }
 
-// Position is the offset of the next record to be claimed in a partition.
+// Position is the offset of the next record to be taken in a partition.
 func (g *Group) Position(partition int) (uint64, error) {
 	if err := g.enter(); err != nil {
 		return 0, err
@@ -192,21 +192,21 @@ type GroupInfo struct {
 	Lease         time.Duration
 	OnExpired     OnExpired
 	InFlightLimit int    // for each member
-	Lag           uint64 // records that no member has claimed yet
-	InFlight      uint64 // claimed or returned, and not acknowledged
+	Lag           uint64 // records that no member has taken yet
+	InFlight      uint64 // taken or returned, and not acknowledged
 	Redelivered   uint64 // deliveries after the first
 	Returned      uint64 // waiting for redelivery or for their key
 	ReturnedLimit uint64
 	DeadLetters   uint64 // records that went to the dead-letter topic
 	Taking        error  // ErrRedeliveryFull: no room for returned records; otherwise nil
 	Members       []MemberInfo
-	Offsets       []uint64 // by partition, of the next record to be claimed
+	Offsets       []uint64 // by partition, of the next record to be taken
 }
 
 // MemberInfo is a snapshot of a living member.
 type MemberInfo struct {
 	Name     string
-	InFlight uint64 // records that it holds or has claimed
+	InFlight uint64 // records that it holds or has taken
 	Pid      int
 }
 

@@ -30,7 +30,7 @@ type TopicInfo struct {
 	// Durable topics.
 	Durable        Durability
 	State          error // why nothing is written to disk; nil: it is
-	ArchiverPid    int   // 0: no keeper is needed yet
+	ArchiverPid    int   // 0: no archiver is needed yet
 	SyncInterval   time.Duration
 	CreatedMs      int64
 	FileBytes      uint64
@@ -52,7 +52,7 @@ type PartitionInfo struct {
 	CapacityBytes uint64
 	UsedBytes     uint64
 	Written       uint64 // durable topics: everything before can be read from disk,
-	Durable       uint64 // and everything before is on the medium
+	Durable       uint64 // and everything before is on stable storage
 }
 
 // Role is what a participant does.

@@ -30,7 +30,7 @@ var memberKind = &kind{
 	},
 }
 
-// Delivery is a record that a member holds until it is acknowledged or given back; or (durable topics) a
+// Delivery is a record that a member holds until it is acknowledged or requeued; or (durable topics) a
 // gap, which is held by nobody. It may be copied: any copy acknowledges it.
 type Delivery struct {
 	Record
@@ -261,7 +261,7 @@ func (m *Member) settle(delivery *Delivery, how C.uint32_t, delay time.Duration)
 	return int(result.number), nil
 }
 
-// InFlight is how many records it holds or has claimed for its next calls.
+// InFlight is how many records it holds or has taken for its next calls.
 func (m *Member) InFlight() (int, error) {
 	if err := m.enterBriefly(); err != nil {
 		return 0, err

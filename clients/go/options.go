@@ -27,8 +27,8 @@ type Durability uint32
 const (
 	DurabilityNone     Durability = C.LEAT_DURABILITY_NONE     // gone when the machine restarts
 	DurabilityOS       Durability = C.LEAT_DURABILITY_OS       // also written to disk: survives all processes
-	DurabilityInterval Durability = C.LEAT_DURABILITY_INTERVAL // also synced to the medium at intervals
-	DurabilityFsync    Durability = C.LEAT_DURABILITY_FSYNC    // on the medium before publishing returns
+	DurabilityInterval Durability = C.LEAT_DURABILITY_INTERVAL // also synced to stable storage at intervals
+	DurabilityFsync    Durability = C.LEAT_DURABILITY_FSYNC    // on stable storage before publishing returns
 )
 
 // Stage says how far a record has come.
@@ -38,7 +38,7 @@ type Stage uint32
 const (
 	StageDefault   Stage = C.LEAT_STAGE_DEFAULT   // durable with DurabilityFsync, otherwise committed
 	StageCommitted Stage = C.LEAT_STAGE_COMMITTED // subscribers can see it
-	StageDurable   Stage = C.LEAT_STAGE_DURABLE   // durable topics: it is on the medium
+	StageDurable   Stage = C.LEAT_STAGE_DURABLE   // durable topics: it is on stable storage
 )
 
 // From says where a subscriber or a group begins. The zero value: at the end.

@@ -113,7 +113,7 @@ func (p *Publisher) goOn(stops uint32, result C.leatgo_result, publish func(time
 }
 
 // PublishContext is Publish, for as long as the context allows. If the context ends first, nothing was
-// published, with one exception: if the publisher waits for the medium and the error is ErrNotDurable too, it was.
+// published, with one exception: if the publisher waits for stable storage and the error is ErrNotDurable too, it was.
 func (p *Publisher) PublishContext(ctx context.Context, value []byte) (offset uint64, err error) {
 	if err := p.enter(ctx); err != nil {
 		return 0, err
@@ -287,7 +287,7 @@ func appendUint32(to []byte, number int) []byte {
 
 // ---- Durable topics -----------------------------------------------------------------------------
 
-// Flush waits until everything that this publisher has published is on the medium. The error of a context
+// Flush waits until everything that this publisher has published is on stable storage. The error of a context
 // that ended first is ErrNotDurable too.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.enter(ctx); err != nil {
@@ -311,7 +311,7 @@ func (p *Publisher) RequestSync() error {
 }
 
 // DurableOffset is the offset of a partition (AnyPartition: the publisher's) before which everything is on
-// the medium. 0 for topics that are not durable.
+// stable storage. 0 for topics that are not durable.
 func (p *Publisher) DurableOffset(partition Partition) (uint64, error) {
 	if err := p.enterBriefly(); err != nil {
 		return 0, err

@@ -105,7 +105,7 @@ typedef struct leatgo_mirrors leatgo_mirrors;
 
 // As leatgo_read(), but makes the records point into mirrors, and stores in `bytes` the sum of the bytes of
 // those that are LEATGO_COPY_ME, with all that lies before their values. `skip` belongs to the subscriber: so many
-// batches are copied without looking whether their memory is shared.
+// batches are copied without checking whether their memory is shared.
 leatgo_batch leatgo_view(leat_subscriber *subscriber, leat_record *records, uint32_t capacity,
                          int64_t timeout_ns, leatgo_mirrors *mirrors, uint32_t *skip);
 // Bytes that lie before a value: timestamp, sizes, key and headers, as far as a record has them.

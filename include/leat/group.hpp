@@ -61,7 +61,7 @@ struct GroupOptions {
 struct MemberInfo {
   std::uint32_t pid = 0;
   std::string name;
-  std::uint64_t in_flight = 0;  // records that it holds or has claimed
+  std::uint64_t in_flight = 0;  // records that it holds or has taken
 };
 // What Group::info() returns: a snapshot, taken while members go on.
 struct GroupInfo {
@@ -72,18 +72,18 @@ struct GroupInfo {
   std::chrono::nanoseconds lease{0};
   OnExpired on_expired = OnExpired::start;  // durable topics
   std::uint32_t in_flight_limit = 0;        // for each member
-  std::uint64_t lag = 0;                    // records that no member has claimed yet
-  std::uint64_t in_flight = 0;              // claimed or returned, and not acknowledged
+  std::uint64_t lag = 0;                    // records that no member has taken yet
+  std::uint64_t in_flight = 0;              // taken or returned, and not acknowledged
   std::uint64_t redelivered = 0;            // deliveries after the first
   std::uint64_t returned = 0;               // waiting for redelivery or for their key
   std::uint64_t returned_limit = 0;  // spare room for returned records, beyond the members' own
   // redelivery_full if that room is full: members whose own room is also full then
-  // claim nothing new.
+  // take nothing new.
   Errc taking = Errc::ok;
   std::uint64_t dead_letters = 0;      // records that went to the dead-letter topic
   std::string dead_letter_topic;       // its name; empty without max_deliveries
   std::vector<MemberInfo> members;     // living members only
-  std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
+  std::vector<std::uint64_t> offsets;  // of the next record to be taken, by partition
 };
 
 // A handle of an open group. All member functions may be called by several threads at once.
@@ -112,7 +112,7 @@ class Group {
   // Whether the call that returned this object created the group.
   bool was_created() const noexcept { return was_created_; }
 
-  // Offset of the next record to be claimed in a partition.
+  // Offset of the next record to be taken in a partition.
   std::uint64_t position(std::uint32_t partition = 0) const noexcept;
   // A lower bound of the number of records, counted from offset 0, that the group is done with in a
   // partition. Never decreases, unless the group is moved back.

@@ -42,7 +42,7 @@ struct MemberOptions {
 };
 
 // A record that a member holds. `record` is read in place, and stays valid until the record is
-// acknowledged or given back. On a durable topic, it is a private copy that stays valid just as long. In
+// acknowledged or requeued. On a durable topic, it is a private copy that stays valid just as long. In
 // a group with a lease, it is a private copy that stays valid until the member's next receive or poll.
 struct Delivery {
   Record record;
@@ -51,9 +51,9 @@ struct Delivery {
  private:
   friend class detail::MemberCore;
   friend struct detail::DeliveryParts;
-  std::uint64_t state_ = 0;  // State of the hold when it was delivered.
+  std::uint64_t state_ = 0;  // State of the entry when it was delivered.
   std::uint64_t position_ = 0;
-  std::uint64_t entry_ = 0;  // Which member of this process has it, and in which hold.
+  std::uint64_t entry_ = 0;  // Which member of this process has it, and in which entry.
 };
 
 namespace detail {
@@ -85,11 +85,11 @@ class Member {
   Member(Member&&) noexcept;
   Member& operator=(Member&& other) noexcept;
   // Leaves the group. Records that were not acknowledged go to other members (at most once: only
-  // those that it had claimed and not received yet).
+  // those that it had taken and not received yet).
   ~Member();
 
   // Returns the next record; waits for it until the deadline. The member holds the record until it
-  // is acknowledged or given back.
+  // is acknowledged or requeued.
   //   in_flight_full   it holds as many records as the group allows
   //   no_memory        no memory for a copy (groups with a lease, and of durable topics)
   //   expired          durable topics: retention deleted the next record, and on_expired is `stop`
@@ -114,7 +114,7 @@ class Member {
 
   // Calls on_delivery(const Delivery&) for up to `limit` available records, and acknowledges each
   // when its call returns. Returns how many. Never sleeps. If a call throws, its record and those
-  // after it are given back. A call may use this member, move it, or destroy it, which ends the poll.
+  // after it are requeued. A call may use this member, move it, or destroy it, which ends the poll.
   // Errors as receive(), except timeout, stopped and interrupted.
   template <class OnDelivery>
   Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery) {
@@ -126,7 +126,7 @@ class Member {
   }
 
   // Tells the group that the record is done: it is never delivered again.
-  //   not_in_flight  acknowledged or given back already, or another member's
+  //   not_in_flight  acknowledged or requeued already, or another member's
   //   lease_lost   held for longer than the group's lease: another member has it, or will
   //   closed, forked
   Result<void> acknowledge(const Delivery& delivery);
@@ -134,7 +134,7 @@ class Member {
   // others change nothing. It is an error only if records were given and none of them was acknowledged.
   // Like repeated acknowledge(), but publishers that wait for room are woken once.
   //   lease_lost   the lease of at least one was lost
-  //   not_in_flight  each was acknowledged or given back already, or is another member's
+  //   not_in_flight  each was acknowledged or requeued already, or is another member's
   //   closed, forked
   Result<std::size_t> acknowledge(std::span<const Delivery> deliveries);
   // Acknowledges the record and all that this member received before it (acknowledge_all: all
@@ -166,7 +166,7 @@ class Member {
   // came across and that no member will get. It may use this member, but not move or destroy it.
   void on_event(Callback<void(const Event&)> on_event);
 
-  // Number of records that it holds or has claimed for its next calls.
+  // Number of records that it holds or has taken for its next calls.
   std::size_t in_flight() const noexcept;
   // How long waits spin before they sleep.
   void set_spin(std::chrono::nanoseconds spin) noexcept;

@@ -170,7 +170,7 @@ class Batch {
   std::size_t count() const noexcept { return count_; }
 
   // Publishes all records and empties the batch. Returns the offset of the first. Waits for room, and for
-  // the medium, as Publisher::publish().
+  // stable storage, as Publisher::publish().
   //   invalid_argument   the batch is empty
   // Otherwise errors as Publisher::publish(). After not_durable, and after an io_error of the disk, the records
   // are published, and the batch is empty. After others none was published, and unless it is `revoked` or `deleted`
@@ -240,7 +240,7 @@ class Publisher : private detail::PublisherParts {
 
   // Appends one record and returns its offset. If the topic is full, waits until the deadline
   // (policies block and grow; others return `full` at once). With acknowledge = durable it then waits,
-  // until the same deadline, for the record to be on the medium.
+  // until the same deadline, for the record to be on stable storage.
   //   busy             a claim in this partition is still open, or offset_limit runs within one
   //   full, timeout, stopped, interrupted, would_deadlock, too_large, forked
   //                    nothing was published
@@ -251,11 +251,11 @@ class Publisher : private detail::PublisherParts {
   //                    the file of a consumer group that is new to this process could not be mapped, mostly
   //                    for lack of descriptors (EMFILE, ENFILE) or memory. Nothing was published
   //   no_memory        also, exclusive: no memory to move an open batch out of the log first
-  //   no_space         durable topics: full, because the keeper cannot write: the disk is full, or the keeper lacks
+  //   no_space         durable topics: full, because the archiver cannot write: the disk is full, or the archiver lacks
   //                    memory, a descriptor or a right (its errno). Nothing was published
   //   read_only        durable topics: writing to disk has failed. Nothing was published
   // acknowledge = durable; last_offset() names the record, which subscribers may get:
-  //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the keeper cannot write (with
+  //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the archiver cannot write (with
   //                    its errno). The record stays, and durable_offset() tells when it is on the medium
   //   io_error         writing or syncing failed: whether the record survives is unknown. If last_offset() is
   //                    that of an earlier record, it is the io_error above
@@ -319,8 +319,8 @@ class Publisher : private detail::PublisherParts {
     return Batch{*this, partition.value_or(home_partition_)};
   }
 
-  // Durable topics: waits until everything that this publisher has published is on the medium, at any
-  // durability. In the keeper's process it syncs in this thread, if it has no deadline and no stop token.
+  // Durable topics: waits until everything that this publisher has published is on stable storage, at any
+  // durability. In the archiver's process it syncs in this thread, if it has no deadline and no stop token.
   //   not_durable, io_error   as publish()
   //   busy                    a claim of this publisher is still open
   //   not_allowed             the topic is not durable
@@ -391,7 +391,7 @@ class Publisher : private detail::PublisherParts {
     return room.offset;
   }
 
-  // Waits until the last claim of a writer, which began at `first`, is on the medium.
+  // Waits until the last claim of a writer, which began at `first`, is on stable storage.
   Result<std::uint64_t> wait_for_disk(const detail::PartitionWriter& writer, std::uint64_t first,
                                       const Deadline& deadline,
                                       const std::stop_token* stop) noexcept;

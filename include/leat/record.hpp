@@ -136,7 +136,7 @@ struct Record {
 
 // How far a record has come.
 //   committed   subscribers can see it
-//   durable     durable topics: it is on the medium, and survives a failure of the machine
+//   durable     durable topics: it is on stable storage, and survives a failure of the machine
 enum class Stage : std::uint8_t { committed, durable };
 
 // Why offsets hold no record for a subscriber.

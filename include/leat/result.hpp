@@ -31,7 +31,7 @@ enum class Errc : std::int32_t {
   wrong_format = 6,     // not a Leat topic, or one of another format version
   corrupt = 7,          // a check on shared memory failed: it was overwritten
   full = 8,             // no room in the topic, and the policy or the deadline forbids waiting
-  no_space = 9,         // no room for files, or the keeper cannot write them: Error::system_error
+  no_space = 9,         // no room for files, or the archiver cannot write them: Error::system_error
   too_large = 10,       // larger than max_record_size(); Error::system_error is the limit in bytes
   timeout = 11,         // the deadline passed
   stopped = 12,         // a stop token, a descriptor or stop_waits() ended the wait
@@ -52,7 +52,7 @@ enum class Errc : std::int32_t {
   buffer_too_small = 25,  // the record was not consumed; Error::system_error is its size in bytes
   io_error = 26,          // another system call failed; Error::system_error is its errno
   read_only = 27,         // durable topics: writing to disk has failed; nothing more is published
-  not_durable = 28,       // the record is published, but not on the medium, or nobody knows
+  not_durable = 28,       // the record is published, but not on stable storage, or nobody knows
   expired = 29,  // durable topics: the group's next record was deleted (GroupOptions::on_expired)
   interrupted = 30,  // a signal handler ran during an `interruptible` wait
   no_memory = 31,    // the process could not get memory

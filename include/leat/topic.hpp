@@ -47,9 +47,9 @@ static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 //   os     records are also written to disk, at the latest 10 ms after they were published, and
 //          survive the death of all processes. What the operating system had not written to the
 //          medium when the machine fails is lost.
-//   interval   also, they are synced to the medium every TopicOptions::sync_interval: when the machine
+//   interval   also, they are synced to stable storage every TopicOptions::sync_interval: when the machine
 //          fails, at most what was published during one interval and one sync is lost.
-//   fsync  also, publish() returns when the record is on the medium, and subscribers get it then:
+//   fsync  also, publish() returns when the record is on stable storage, and subscribers get it then:
 //          nothing that was acknowledged is lost when the machine fails.
 enum class Durability : std::uint32_t { none = 0, os = 1, interval = 2, fsync = 3 };
 
@@ -84,7 +84,7 @@ struct TopicOptions {
   // $LEAT_DATA_DIR, else $XDG_DATA_HOME/leat, else ~/.local/share/leat.
   std::uint64_t file_bytes = 64 << 20;
   std::string data_directory = {};
-  // Durable topics: what is kept on disk, in whole files. By default everything. The keeper deletes the
+  // Durable topics: what is kept on disk, in whole files. By default everything. The archiver deletes the
   // oldest files of a partition while the others have at least `retention_bytes`, and files that have
   // been full for longer than `retention`. 0: no limit.
   std::uint64_t retention_bytes = 0;
@@ -108,7 +108,7 @@ struct PartitionInfo {
   std::uint64_t capacity_bytes = 0;  // current capacity
   std::uint64_t used_bytes = 0;      // from the oldest segment that can be read to the end
   std::uint64_t written = 0;         // durable topics: everything before can be read from disk,
-  std::uint64_t durable = 0;         // and everything before is on the medium
+  std::uint64_t durable = 0;         // and everything before is on stable storage
   // Offsets from `start` on that no record has, in ascending order: claims that were given up, as far as memory shows them
   // (docs/guarantees.md, "Order and completeness"). Durable topics: also what is lost, because numbering went on behind
   // it after a failure of the machine.
@@ -131,7 +131,7 @@ struct DurableInfo {
   std::uint64_t disk_bytes = 0;  // of all its files
   Errc state = Errc::ok;         // why nothing is written: no_space, read_only
   std::int32_t reason = 0;       // errno, unless the state is ok
-  std::uint32_t archiver_pid = 0;  // 0: no keeper is needed yet
+  std::uint32_t archiver_pid = 0;  // 0: no archiver is needed yet
   std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
   std::uint64_t cut_records = 0;  // that were never written whole,
   std::uint64_t damaged = 0;      // and offsets whose records cannot be read
@@ -252,11 +252,11 @@ class Topic {
   // their next record.
   void recheck_offset_limits() const noexcept;
 
-  // Policy grow: gives idle memory beyond min_capacity() back to the system: what no gating
+  // Policy grow: frees idle memory beyond min_capacity(): what no gating
   // subscriber or group still needs, and publishers would not add again at once. Returns
   // how many bytes.
   //   not_allowed   the topic has another policy
-  //   busy          somebody else adds memory or gives it back, for more than 1 s
+  //   busy          somebody else adds memory or frees it, for more than 1 s
   //   too_many, permission, deleted
   Result<std::uint64_t> shrink() const;
 
@@ -284,7 +284,7 @@ class Topic {
   //   permission, deleted
   Result<void> delete_group(const std::string& name, bool force = false) const;
 
-  // A durable topic that is read_only: writes everything that memory has and the medium may not have, and
+  // A durable topic that is read_only: writes everything that memory has and stable storage may not have, and
   // makes it writable again. Call it when the cause has been fixed. Waits until the deadline.
   //   io_error      the disk still fails; the topic stays read-only
   //   not_durable   the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal

@@ -73,7 +73,7 @@ extern "C" {
 #define LEAT_ERR_WRONG_FORMAT 6      // not a Leat topic of this format version
 #define LEAT_ERR_CORRUPT 7           // the topic is corrupt: a check on its shared memory failed
 #define LEAT_ERR_FULL 8              // the topic is full
-#define LEAT_ERR_NO_SPACE 9          // no room for files, or the keeper cannot write them
+#define LEAT_ERR_NO_SPACE 9          // no room for files, or the archiver cannot write them
 #define LEAT_ERR_TOO_LARGE 10        // the record is larger than the topic allows
 #define LEAT_ERR_TIMEOUT 11          // the deadline passed
 #define LEAT_ERR_STOPPED 12          // stopped on request
@@ -86,13 +86,13 @@ extern "C" {
 #define LEAT_ERR_UNSUPPORTED 19      // not supported by this kernel or file system
 #define LEAT_ERR_IN_FLIGHT_FULL 20   // this member holds as many records as its group allows: acknowledge some
 #define LEAT_ERR_REDELIVERY_FULL 21  // more records came back, or wait for their key, than the group has room for
-#define LEAT_ERR_NOT_IN_FLIGHT 22    // that record or claim is not held (any more)
+#define LEAT_ERR_NOT_IN_FLIGHT 22    // that record or claim is not in flight (any more)
 #define LEAT_ERR_LEASE_LOST 23       // the record was held for longer than the group's lease
 #define LEAT_ERR_CLOSED 24           // the consumer group was deleted
 #define LEAT_ERR_BUFFER_TOO_SMALL 25 // the buffer is too small for the record
 #define LEAT_ERR_IO_ERROR 26         // a system call failed
 #define LEAT_ERR_READ_ONLY 27        // the topic is read-only: writing to its files failed
-#define LEAT_ERR_NOT_DURABLE 28      // published, but not on the medium in time
+#define LEAT_ERR_NOT_DURABLE 28      // published, but not on stable storage in time
 #define LEAT_ERR_EXPIRED 29          // retention has deleted the group's next record
 #define LEAT_ERR_INTERRUPTED 30      // a signal interrupted the wait
 #define LEAT_ERR_NO_MEMORY 31        // out of memory, or at a limit of memory or of mappings
@@ -149,13 +149,13 @@ typedef struct leat_bytes {
 // What survives what.
 #define LEAT_DURABILITY_NONE 0     // in memory: gone when the machine restarts
 #define LEAT_DURABILITY_OS 1       // also written to disk: survives all processes
-#define LEAT_DURABILITY_INTERVAL 2 // also synced to the medium at intervals
-#define LEAT_DURABILITY_FSYNC 3    // on the medium before publishing returns
+#define LEAT_DURABILITY_INTERVAL 2 // also synced to stable storage at intervals
+#define LEAT_DURABILITY_FSYNC 3    // on stable storage before publishing returns
 
 // How far a record has come.
 #define LEAT_STAGE_DEFAULT 0   // durable with LEAT_DURABILITY_FSYNC, otherwise committed
 #define LEAT_STAGE_COMMITTED 1 // subscribers can see it
-#define LEAT_STAGE_DURABLE 2   // durable topics: it is on the medium
+#define LEAT_STAGE_DURABLE 2   // durable topics: it is on stable storage
 
 // Where a subscriber or a group begins; the number that belongs to it is `from_value`.
 #define LEAT_FROM_END 0       // only records claimed from now on
@@ -454,7 +454,7 @@ typedef struct leat_topic_info {
   uint32_t durable;          // LEAT_DURABILITY_...
   int32_t state;             // why nothing is written to disk, LEAT_ERR_...; LEAT_OK: it is
   int32_t state_detail;      // its errno
-  uint32_t archiver_pid;     // 0: no keeper is needed yet
+  uint32_t archiver_pid;     // 0: no archiver is needed yet
   int64_t sync_interval_ns;  // LEAT_DURABILITY_INTERVAL
   int64_t created_ms;        // milliseconds since 1970
   uint64_t file_bytes;
@@ -476,7 +476,7 @@ typedef struct leat_partition_info {
   uint64_t capacity_bytes;  // current capacity
   uint64_t used_bytes;      // from the oldest segment that can be read to the end
   uint64_t written;         // durable topics: everything before can be read from disk,
-  uint64_t durable;         // and everything before is on the medium
+  uint64_t durable;         // and everything before is on stable storage
 } leat_partition_info;
 
 #define LEAT_ROLE_PUBLISHER 1
@@ -515,11 +515,11 @@ LEAT_API int32_t leat_topic_set_max_capacity(leat_topic *topic, uint64_t bytes, 
 
 // Policy grow: gives idle memory back to the system, and stores how many bytes. `freed_bytes` may be NULL.
 //   LEAT_ERR_NOT_ALLOWED   the topic has another policy
-//   LEAT_ERR_BUSY          somebody else adds memory or gives it back, for more than 1 s
+//   LEAT_ERR_BUSY          somebody else adds memory or frees it, for more than 1 s
 //   LEAT_ERR_TOO_MANY, LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_shrink(leat_topic *topic, uint64_t *freed_bytes, int32_t *detail);
 
-// A durable topic that is read-only: writes what the medium may not have, and makes it writable again. To
+// A durable topic that is read-only: writes what stable storage may not have, and makes it writable again. To
 // be called when the cause is mended.
 //   LEAT_ERR_IO_ERROR      the disk still fails; the topic stays read-only
 //   LEAT_ERR_NOT_DURABLE   the time passed, or the disk is full: the topic is writable, and that goes on
@@ -556,7 +556,7 @@ LEAT_API int32_t leat_topic_publisher(leat_topic *topic, const leat_publisher_op
 LEAT_API int32_t leat_publisher_close(leat_publisher **publisher);
 
 // Publishes one record and stores its offset; `offset` may be NULL. If the topic is full, waits (policies
-// block and grow). With LEAT_STAGE_DURABLE it then waits, within the same time, for the medium.
+// block and grow). With LEAT_STAGE_DURABLE it then waits, within the same time, for stable storage.
 //   LEAT_ERR_BUSY             a claim of this publisher in this partition is still open
 //   LEAT_ERR_FULL, LEAT_ERR_TIMEOUT, LEAT_ERR_STOPPED, LEAT_ERR_INTERRUPTED, LEAT_ERR_WOULD_DEADLOCK,
 //   LEAT_ERR_TOO_LARGE        nothing was published
@@ -565,7 +565,7 @@ LEAT_API int32_t leat_publisher_close(leat_publisher **publisher);
 //   LEAT_ERR_REVOKED          not delivered: this thread did not run for longer than revoke_after_ns
 //   LEAT_ERR_DELETED          the topic was deleted; subscribers still attached may get the record
 //   LEAT_ERR_CORRUPT          a check on shared memory failed; whether it was published is unknown
-//   LEAT_ERR_NOT_DURABLE      LEAT_STAGE_DURABLE: published, but not on the medium in time; or a stop or
+//   LEAT_ERR_NOT_DURABLE      LEAT_STAGE_DURABLE: published, but not on stable storage in time; or a stop or
 //                             a signal (detail: EINTR) ended the wait for it, or the disk is full
 //   LEAT_ERR_IO_ERROR         LEAT_STAGE_DURABLE: writing failed; whether it survives is unknown
 LEAT_API int32_t leat_publisher_publish(leat_publisher *publisher, const void *value, uint64_t size,
@@ -620,7 +620,7 @@ LEAT_API int32_t leat_publisher_commit(leat_publisher *publisher, const leat_cla
 LEAT_API int32_t leat_publisher_abort(leat_publisher *publisher, const leat_claim *claim,
                                       int32_t *detail);
 
-// Durable topics: waits until everything that this publisher has published is on the medium.
+// Durable topics: waits until everything that this publisher has published is on stable storage.
 //   LEAT_ERR_NOT_DURABLE   the time passed, a stop or a signal (detail: EINTR) ended the wait, or the
 //                          disk is full
 //   LEAT_ERR_IO_ERROR      writing failed
@@ -633,7 +633,7 @@ LEAT_API int32_t leat_publisher_flush(leat_publisher *publisher, int64_t timeout
 //   LEAT_ERR_NOT_ALLOWED   the topic is not durable
 LEAT_API int32_t leat_publisher_request_sync(leat_publisher *publisher, int32_t *detail);
 // Durable topics: stores the offset of a partition (LEAT_ANY_PARTITION: the publisher's) before which
-// everything is on the medium. 0 for other topics.
+// everything is on stable storage. 0 for other topics.
 //   LEAT_ERR_INVALID_ARGUMENT   no such partition
 LEAT_API int32_t leat_publisher_durable_offset(leat_publisher *publisher, uint32_t partition,
                                                uint64_t *offset);
@@ -809,8 +809,8 @@ typedef struct leat_group_info {
   int64_t lease_ns;
   uint32_t on_expired;       // LEAT_EXPIRED_...
   uint32_t in_flight_limit;  // for each member
-  uint64_t lag;              // records that no member has claimed yet
-  uint64_t in_flight;        // claimed or returned, and not acknowledged
+  uint64_t lag;              // records that no member has taken yet
+  uint64_t in_flight;        // taken or returned, and not acknowledged
   uint64_t redelivered;      // deliveries after the first
   uint64_t returned;         // waiting for redelivery or for their key
   uint64_t returned_limit;
@@ -824,13 +824,13 @@ typedef struct leat_group_info {
 // A living member. Never changes.
 typedef struct leat_member_info {
   char name[64];       // ends with a null byte
-  uint64_t in_flight;  // records that it holds or has claimed
+  uint64_t in_flight;  // records that it holds or has taken
   uint32_t pid;
   uint32_t reserved;
 } leat_member_info;
 
 // Takes a snapshot of the group. Holds up nobody. Stores up to `..._capacity` members and, by partition,
-// offsets of the next record to be claimed; info->..._count says how many there are. Either array may be
+// offsets of the next record to be taken; info->..._count says how many there are. Either array may be
 // NULL if its capacity is 0.
 LEAT_API int32_t leat_group_get_info(leat_group *group, leat_group_info *info,
                                      leat_member_info *members, uint32_t member_capacity,
@@ -847,7 +847,7 @@ LEAT_API int32_t leat_group_dead_letter_topic(leat_group *group, char *buffer, u
 //   LEAT_ERR_TOO_MANY, LEAT_ERR_CLOSED, LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_group_seek(leat_group *group, uint32_t from, uint64_t from_value,
                                  uint32_t partition, int32_t *detail);
-// Stores the offset of the next record to be claimed in a partition.
+// Stores the offset of the next record to be taken in a partition.
 //   LEAT_ERR_INVALID_ARGUMENT   no such partition
 LEAT_API int32_t leat_group_position(leat_group *group, uint32_t partition, uint64_t *offset);
 // Stores how many records of a partition, at least, the group is done with, counted from offset 0.
@@ -889,7 +889,7 @@ typedef struct leat_delivery {
 } leat_delivery;
 
 // Stores up to `capacity` available records and how many; waits for the first. The member holds each until
-// it is acknowledged or given back; as long, what it points to is valid. In a group with a lease it is
+// it is acknowledged or requeued; as long, what it points to is valid. In a group with a lease it is
 // valid until the member's next receive.
 //
 // On durable topics, gaps come as entries too: offsets that this member came upon and that no member will
@@ -913,7 +913,7 @@ LEAT_API int32_t leat_member_receive_copy(leat_member *member, void *buffer, uin
                                           uint64_t *size, int64_t timeout_ns, int32_t *detail);
 
 // Tells the group that the record is done: it is never delivered again.
-//   LEAT_ERR_NOT_IN_FLIGHT  acknowledged or given back already, another member's, or a gap
+//   LEAT_ERR_NOT_IN_FLIGHT  acknowledged or requeued already, another member's, or a gap
 //   LEAT_ERR_LEASE_LOST   held for longer than the group's lease: another member has it, or will
 //   LEAT_ERR_CLOSED
 LEAT_API int32_t leat_member_acknowledge(leat_member *member, const leat_delivery *delivery);
@@ -939,7 +939,7 @@ LEAT_API int32_t leat_member_requeue(leat_member *member, const leat_delivery *d
 LEAT_API int32_t leat_member_wait(leat_member *member, int64_t timeout_ns);
 // As leat_subscriber_wait_fd(); then receive, with the timeout 0, until LEAT_ERR_TIMEOUT.
 LEAT_API int32_t leat_member_wait_fd(leat_member *member, int32_t *fd, int32_t *detail);
-// Stores how many records it holds or has claimed for its next calls.
+// Stores how many records it holds or has taken for its next calls.
 LEAT_API int32_t leat_member_in_flight(leat_member *member, uint64_t *count);
 
 // Makes waits of this member return LEAT_ERR_STOPPED, now and later, until leat_member_resume(). What is

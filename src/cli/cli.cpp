@@ -122,7 +122,7 @@ std::string durable_sentence(Error error, const std::string& topic) {
         topic, path, reason, topic);
   if (error.code == Errc::not_durable)
     return fmt::format(
-        "topic '{}' has the records, but they are not on the medium{}; they will be as "
+        "topic '{}' has the records, but they are not on stable storage{}; they will be as "
         "soon as {} takes them",
         topic, reason, path);
   if (error.code == Errc::busy && store) return busy_sentence(store->manifest, topic, path);

@@ -125,7 +125,7 @@ class GroupDispatcherTest : public ::testing::Test {
     dispatcher_->poll();
     turn();
   }
-  // A dealer that has dealt a lot lets others have their turn.
+  // A dispatcher that has dealt a lot lets others have their turn.
   void turn() {
     loop_.restart();
     while (loop_.run_one_for(std::chrono::milliseconds{200}) != 0) {
@@ -205,7 +205,7 @@ TEST_F(GroupDispatcherTest, DealsWhatTheBrokerPublishedAtOnceAndSoonWhatOthersDi
     ASSERT_TRUE(own);
     dispatcher_->poll_until(*own + 1);
     EXPECT_EQ(lines(consumer.received)["own"], static_cast<int>(i / 3 + 1));
-    // Behind what the dealer was told of; the second one while it may have its descriptor armed.
+    // Behind what the dispatcher was told of; the second one while it may have its descriptor armed.
     ASSERT_TRUE(publisher_->publish("local"));
     if (i % 2 == 0)
       wait_until(

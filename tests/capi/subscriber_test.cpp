@@ -96,7 +96,7 @@ TEST_F(CapiTest, WhatLiesBeforeTheValue) {
       subscriber.close();
       publisher.close();
       leat_place place = LEAT_PLACE_INIT;
-      place.force = 1;  // A durable topic's keeper is a participant.
+      place.force = 1;  // A durable topic's archiver is a participant.
       must(leat_topic_delete("topic", 5, &place, nullptr));
     }
   }

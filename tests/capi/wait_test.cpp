@@ -59,7 +59,7 @@ std::int32_t poll_until_stopped(Handle* one, std::int32_t fd,
   }
 }
 
-// Each function that waits and can be stopped, and how. Without leat_publisher_flush(), which waits for the medium:
+// Each function that waits and can be stopped, and how. Without leat_publisher_flush(), which waits for stable storage:
 // these tests cannot hold that up.
 struct Wait {
   const char* name;

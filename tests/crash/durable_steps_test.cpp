@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(All, DurableOpening,
                                            Case{"recovery:partitions_cut", 1, SIGKILL}),
                          name_of_durable_case);
 
-// Whoever follows a dead keeper may die, or be stopped, before it has written anything itself.
+// Whoever takes over from a dead archiver may die, or be stopped, before it has written anything itself.
 class DurableTakeover : public DurableSteps {
  protected:
   static bool is_behind(const Topic& topic) {
@@ -251,7 +251,7 @@ TEST_P(DurableTakeover, TheNextOneTakesOver) {
     opens.unlock();
     CHILD_CHECK_OK(topic);
     const int status = publish_to(*topic, 1, 10);
-    // Until its keeper has followed.
+    // Until its archiver has taken over.
     for (const Deadline deadline{kPatience}; is_behind(*topic) && !deadline.passed();)
       ::usleep(100);
     return status;
@@ -276,7 +276,7 @@ std::vector<Case> takeover_cases() {
 INSTANTIATE_TEST_SUITE_P(All, DurableTakeover, ::testing::ValuesIn(takeover_cases()),
                          name_of_durable_case);
 
-// A keeper that dies when something is durable, and before it has told anybody: whoever waits for it goes
+// An archiver that dies when something is durable, and before it has told anybody: whoever waits for it goes
 // on, although nothing more happens.
 class DurableWaiting : public DurableSteps {};
 
@@ -329,7 +329,7 @@ TEST_P(DurableExpiry, LeavesWhatIsNewer) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 64 << 10;
   { ASSERT_TRUE(Topic::create("d", wanted)); }
-  // Its keeper's thread is never stopped while another thread of it is inside a claim: that would rightly
+  // Its archiver's thread is never stopped while another thread of it is inside a claim: that would rightly
   // hold up all publishers.
   Child victim{[&] {
     static std::mutex stopping;
@@ -407,7 +407,7 @@ INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
 TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {
   { ASSERT_TRUE(open()); }
   Child victim{[&]() -> int {
-    arm({GetParam().step, 1, SIGKILL});  // Before the keeper's thread is there.
+    arm({GetParam().step, 1, SIGKILL});  // Before the archiver's thread is there.
     const auto topic = made();
     (void)delete_topic();
     return 0;

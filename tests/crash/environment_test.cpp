@@ -396,7 +396,7 @@ TEST_F(SmallTmpfs, TopicWorksOnWhenTheRestOfItIsFull) {
 }
 
 // A growing topic on a full file system: publishers wait as they do at the maximum, and no process
-// gets SIGBUS, not even one that reads where memory was given back.
+// gets SIGBUS, not even one that reads where memory was freed.
 TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
   run("size=1m", [&]() -> int {
     TopicOptions growing = options(16384);
@@ -433,7 +433,7 @@ TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
       CHILD_CHECK(read == published);
       auto freed = topic->shrink();
       CHILD_CHECK(freed && *freed > 256U << 10);
-      // Another file takes the memory that was given back; the lossy subscriber continues to read.
+      // Another file takes the memory that was freed; the lossy subscriber continues to read.
       std::ofstream{filler} << std::string(1U << 20, 'x');
       CHILD_CHECK(fill() == Errc::full);
       while (*lossy->poll(100, [](const Record&) {}) != 0) {

@@ -82,7 +82,7 @@ TEST(GroupMoments, WhatIsReleasedStaysReleased) {
   EXPECT_EQ(during, 10U);
 }
 
-// While a member scans for returned records, the hold of a record that it has
+// While a member scans for returned records, the entry of a record that it has
 // already found gets another record, which is returned as well. The scan did
 // not find that one, so later records with its key must wait.
 TEST(GroupMoments, AnEntryThatGotAnotherRecordIsNotTheOneThatWasFound) {
@@ -95,7 +95,7 @@ TEST(GroupMoments, AnEntryThatGotAnotherRecordIsNotTheOneThatWasFound) {
   ASSERT_EQ(must(member.receive(both, 2)), 2U);
   detail::GroupView& view = *must(topic.shared().group(0));
   const std::uint32_t index_of_x = view.entry(0, 0).offset == both[0].record.offset ? 0 : 1;
-  ASSERT_EQ(index_of_x, 0U) << "the scan must visit the other hold later";
+  ASSERT_EQ(index_of_x, 0U) << "the scan must visit the other entry later";
   must(member.acknowledge(both[1]));
   must(member.requeue(both[0]));
 
@@ -117,7 +117,7 @@ TEST(GroupMoments, AnEntryThatGotAnotherRecordIsNotTheOneThatWasFound) {
   EXPECT_TRUE(is_reused);
 }
 
-// A member that is stopped in the middle of a claim of many records holds back their key. Others
+// A member that is stopped in the middle of a take of many records holds back their key. Others
 // that wait for the key must still return when their deadline passes.
 TEST(GroupMoments, AStoppedTakeLetsOthersGiveUpInTime) {
   const TestTopic topic{{.capacity_bytes = 1 << 20, .segment_bytes = 1 << 18}};
@@ -178,7 +178,7 @@ TEST(GroupMoments, WhoFreesASlotNeedNotSaySo) {
   }
 }
 
-// A spare hold that was just reserved still contains the key of its previous record.
+// A spare entry that was just reserved still contains the key of its previous record.
 TEST(GroupMoments, ASpareEntryKeepsNoKeyBack) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true, .in_flight = 1});
@@ -186,8 +186,8 @@ TEST(GroupMoments, ASpareEntryKeepsNoKeyBack) {
   Member taker = join(group);
   Member other = join(group);
   publish_pairs(publisher, {{"a", "0"}, {"k", "1"}});
-  must(taker.requeue(take(taker), 1h));  // Keeps its own hold in use.
-  must(taker.acknowledge(take(taker)));  // This one was in a spare hold.
+  must(taker.requeue(take(taker), 1h));  // Keeps its own entry in use.
+  must(taker.acknowledge(take(taker)));  // This one was in a spare entry.
   publish_pairs(publisher, {{"k", "2"}});
   const Delivery given = take(other);
   std::optional<Result<Delivery>> meanwhile;
@@ -204,8 +204,8 @@ TEST(GroupMoments, ASpareEntryKeepsNoKeyBack) {
   EXPECT_EQ(to_text(must(std::move(*meanwhile))), "2 2");
 }
 
-// A member is stopped right after its claim. Meanwhile another one takes the record, acknowledges it,
-// and uses its spare hold for a record with another key. The member must count the key of its own
+// A member is stopped right after its take. Meanwhile another one takes the record, acknowledges it,
+// and uses its spare entry for a record with another key. The member must count the key of its own
 // record; if it counted the other's, its table of keys would overflow after a few such stops.
 TEST(GroupMoments, AMemberThatWasStoppedAfterItsTakeKnowsItsOwnKey) {
   const TestTopic topic;
@@ -220,7 +220,7 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsTakeKnowsItsOwnKey) {
     const std::string next = std::to_string(++key);
     must(publisher.publish({.key = Bytes{next}, .value = "v"}));
   };
-  for (Member* member : {&stopped, &other}) {  // Both rows are full, so claims use spare holds.
+  for (Member* member : {&stopped, &other}) {  // Both rows are full, so takes use spare entries.
     for (std::uint32_t i = 0; i < kInFlight; ++i) {
       publish();
       must(member->requeue(take(*member), 1h));
@@ -228,7 +228,7 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsTakeKnowsItsOwnKey) {
   }
   std::uint32_t reused = 0;
   for (std::uint32_t round = 0; round < 3 * kInFlight; ++round) {
-    // So that its next claim has a larger number than those before, and gets the first spare hold.
+    // So that its next take has a larger number than those before, and gets the first spare entry.
     for (int i = 0; i < 30; ++i) {
       publish();
       must(stopped.acknowledge(take(stopped)));
@@ -257,7 +257,7 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsTakeKnowsItsOwnKey) {
   EXPECT_GT(reused, kInFlight);
 }
 
-// A look at another member visits all holds of the group. One that works on a record for long has nothing else.
+// A check of another member visits all entries of the group. One that works on a record for long has nothing else.
 TEST(GroupMoments, WhoWorksLongIsLookedAtLessAndLess) {
   const TestTopic topic;
   const Group group = group_of(*topic);

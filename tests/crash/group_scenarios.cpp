@@ -84,12 +84,12 @@ void dead_keyed_member(GroupWorld& world) {
   some_keyed_records(world);
   leave_dead_member(world);
 }
-// The survivor claims records in advance, and then does nothing.
+// The survivor takes records in advance, and then does nothing.
 void slow_member(GroupWorld& world) {
   some_records(world);
   world.take_and_keep();
 }
-// Members that died before their claim was made, and one that died right after it.
+// Members that died before their take was made, and one that died right after it.
 void dead_members(GroupWorld& world) {
   some_records(world);
   for (const char* step : {"take:entered", "take:noting", "take:moved"}) {
@@ -113,7 +113,7 @@ bool is_usual(const Result<T>& result) {
   return result || result.error().code == Errc::timeout || result.error().code == Errc::lease_lost;
 }
 
-// Takes records one by one; acknowledges some, gives some back, and leaves the group with two.
+// Takes records one by one; acknowledges some, requeues some, and leaves the group with two.
 int take_one_by_one(GroupWorld& world) {
   Member member = world.open_member();
   std::vector<Delivery> kept;
@@ -160,7 +160,7 @@ int poll_some(GroupWorld& world) {
   return 0;
 }
 
-// The callback throws: its record and those claimed with it are returned.
+// The callback throws: its record and those taken with it are returned.
 int poll_and_throw(GroupWorld& world) {
   struct Thrown {};
   Member member = world.open_member();
@@ -177,7 +177,7 @@ int poll_and_throw(GroupWorld& world) {
   return 0;
 }
 
-// Takes records and gives them back until its row of holds is full of them.
+// Takes records and requeues them until its row of entries is full of them.
 int requeue_all(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 14; ++i) {

@@ -46,7 +46,7 @@ class GroupSweep : public ::testing::TestWithParam<Case> {
     return false;
   }
 
-  // Records that the victim claimed but was not handed are delivered to others as first deliveries.
+  // Records that the victim took but was not handed are delivered to others as first deliveries.
   // Those that it was handed are delivered again or, with at_most_once, are gone.
   void expect_handed_counts() {
     const std::uint32_t in_call = GetParam().scenario.in_call;

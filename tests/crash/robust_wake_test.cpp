@@ -45,7 +45,7 @@ class RobustWake : public ::testing::TestWithParam<Wait> {
   }
 
   // Counts how often the child goes to sleep. With `dies`, the child is
-  // killed when the bell wakes it.
+  // killed when the robust wake wakes it.
   void watch_sleep(bool dies) const {
     static std::atomic<std::uint32_t>* times;
     static bool dies_of_it;

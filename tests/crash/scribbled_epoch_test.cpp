@@ -1,4 +1,4 @@
-// While a process takes office as the keeper of a durable topic, somebody who may write to the topic's files changes a
+// While a process takes over as the archiver of a durable topic, somebody who may write to the topic's files changes a
 // word. If this failed, that would end the process.
 #include "support/moment.hpp"
 #include "unit/group/saved_testing.hpp"
@@ -7,7 +7,7 @@ namespace leat {
 namespace testing {
 namespace {
 
-// The word says where the files of a keeper that died end.
+// The word says where the files of an archiver that died end.
 TEST(ScribbledEpoch, AnArchiverGoesOnWhereItsFilesDo) {
   const UnkeptTopic topic;
   auto publisher = must(topic->publisher());

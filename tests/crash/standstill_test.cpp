@@ -219,7 +219,7 @@ void until(const std::atomic<bool>& flag) {
   for (const Deadline deadline{30s}; !flag && !deadline.passed();) std::this_thread::sleep_for(1ms);
 }
 
-// The keeper is in the middle of a write. The process that stands by finds that it has not moved during the standstill, and
+// The archiver is in the middle of a write. The process that stands by finds that it has not moved during the standstill, and
 // lets it go on.
 TEST(Standstill, OfAProcessThatStandsByTakesNothingOver) {
   struct Flags {

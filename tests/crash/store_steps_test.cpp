@@ -97,7 +97,7 @@ TEST_P(WritingSteps, NothingThatWasSyncedIsLost) {
   EXPECT_TRUE(died) << "the step was never reached";
   store_.recover();
   expect_whole(store_, *durable);
-  // The next keeper goes on.
+  // The next archiver goes on.
   auto writer = store_.writer();
   LogBytes more{kStepsKey + 2, 5, writer.end_offset()};
   more.record(std::to_string(writer.end_offset()));
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(All, WritingSteps, ::testing::ValuesIn(cases_of(kStoreS
 class RecoverySteps : public StoreSteps {
  protected:
   RecoverySteps() {
-    // Three files, of which nothing is known to be on the medium; a frame of the first one is torn.
+    // Three files, of which nothing is known to be on stable storage; a frame of the first one is torn.
     auto writer = store_.writer();
     for (std::uint64_t offset = 0; offset < 8; ++offset) {
       const LogBytes log = record_at(offset);
@@ -125,7 +125,7 @@ class RecoverySteps : public StoreSteps {
     const int file = ::open(first.c_str(), O_RDWR | O_CLOEXEC);
     EXPECT_EQ(::pwrite(file, "torn", 4, 45'000), 4);
     ::close(file);
-    // An earlier keeper's, which the last one replaces.
+    // An earlier archiver's, which the last one replaces.
     const detail::SegmentName replaced{0, lists->front().live[2].base_offset, 0};
     std::ofstream{store_.topic_path() + '/' + replaced.text()} << "replaced";
   }

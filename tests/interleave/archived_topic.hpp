@@ -1,4 +1,4 @@
-// A durable topic whose keepers are threads of a test.
+// A durable topic whose archivers are threads of a test.
 #pragma once
 
 #include <memory>

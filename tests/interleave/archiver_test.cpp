@@ -1,4 +1,4 @@
-// If this failed, two processes that both think that they are the keeper of a durable topic could lose
+// If this failed, two processes that both think that they are the archiver of a durable topic could lose
 // records, or write some twice; or publishers could reuse memory that is not on disk yet.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct ArchiverCase {
   bool may_die = false;
   bool may_stop = false;
   bool hand_over = false;  // In order, now and then.
-  bool depose = false;     // A living keeper is followed, as if it were stopped.
+  bool depose = false;     // A living archiver is superseded, as if it were stopped.
   detail::StoredDurability durability = detail::StoredDurability::os;
 };
 
@@ -51,7 +51,7 @@ void archive(ArchivedTopic& topic, const ArchiverCase& c) {
   archiver->hand_over();
 }
 
-// What a subscriber behind the window does. What a follower writes again was never missing.
+// What a subscriber behind the window does. What a successor writes again was never missing.
 void read_from_disk(const ArchivedTopic& topic) {
   auto reader = must(detail::DiskReader::open(*topic.shared->durable(), 0), "open");
   std::uint64_t next = must(reader->seek(0), "seek");
@@ -115,7 +115,7 @@ void go(model::Execution& run, const ArchiverCase& c) {
         break;
       archiver->repair_holes();
     }
-    model::check(archiver->is_active(), "the office can't be taken: " + why);
+    model::check(archiver->is_active(), "the epoch can't be taken: " + why);
     for (const auto& [offset, mark] : published)
       model::check(offset < topic.safe(), "not written: " + std::to_string(offset));
     topic.check_disk(topic.safe(), published);
@@ -148,7 +148,7 @@ TEST(Archiver, ASupersededOneChangesNothing) {
       {.archivers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
 }
 
-// Others wait longer for one that says that it waits for the disk. One that was followed must not hide that.
+// Others wait longer for one that says that it waits for the disk. One that was superseded must not hide that.
 TEST(Archiver, ASupersededOneDoesNotHideThatAnotherWaits) {
   EXPECT_TRUE(model::holds(
       model::explore({.name = "syncing", .executions = 300}, [](model::Execution& run) {
@@ -156,11 +156,11 @@ TEST(Archiver, ASupersededOneDoesNotHideThatAnotherWaits) {
         auto first = topic.archiver();
         auto other = topic.archiver();
         const std::uint32_t& syncing = topic.shared->durable()->header().syncing;
-        run.thread("followed", [&] {
+        run.thread("superseded", [&] {
           model::check(must(first->take_over(first->word()), "take"), "taken");
           for (int i = 0; i < 3; ++i) (void)first->wait_for_disk([] { return Result<void>{}; });
         });
-        run.thread("follower", [&] {
+        run.thread("successor", [&] {
           while (!first->is_active()) model::yield();
           if (!must(other->take_over(first->epoch() << 1), "take")) return;
           (void)other->wait_for_disk([&]() -> Result<void> {
@@ -176,7 +176,7 @@ TEST(Archiver, ASupersededOneDoesNotHideThatAnotherWaits) {
       })));
 }
 
-// What the last keeper has not synced is written again.
+// What the last archiver has not synced is written again.
 TEST(Archiver, SuccessorsBeginWhereStableStorageEnds) {
   for (const auto durability :
        {detail::StoredDurability::interval, detail::StoredDurability::fsync}) {
@@ -190,9 +190,9 @@ TEST(Archiver, SuccessorsBeginWhereStableStorageEnds) {
   }
 }
 
-// ---- Waiting for the medium ------------------------------------------------------------------------
+// ---- Waiting for stable storage ------------------------------------------------------------------------
 
-// Publishers and a subscriber sleep until the keeper has synced. If a wake-up were lost, they would sleep
+// Publishers and a subscriber sleep until the archiver has synced. If a wake-up were lost, they would sleep
 // for ever, which the model reports.
 TEST(ArchiverWaits, WhoWaitsForASyncIsWoken) {
   EXPECT_TRUE(model::holds(model::explore(
@@ -229,7 +229,7 @@ TEST(ArchiverWaits, WhoWaitsForASyncIsWoken) {
       })));
 }
 
-// The keeper naps unless somebody wants a sync, and whoever wants one rings.
+// The archiver sleeps unless somebody wants a sync, and whoever wants one rings.
 TEST(ArchiverWaits, ItsSleepEndsWhenSomebodyWantsASync) {
   const auto sleep_once = [](model::Execution& run) {
     ArchivedTopic topic;

@@ -1,5 +1,5 @@
 // If this failed, a publisher could overwrite a record while a member of a
-// group still reads it: because the member's hold moved on to another record,
+// group still reads it: because the member's entry moved on to another record,
 // or because the group is being deleted by force.
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ Topic open_topic() {
 }
 constexpr MemberOptions kNoSpin{.spin = 0ns, .patience = 0ns};
 
-// A single hold is used for one record after the other. A publisher that
+// A single entry is used for one record after the other. A publisher that
 // reuses a segment must have seen that each of its records is done with, even
-// if it only saw that the hold has another record by now.
+// if it only saw that the entry has another record by now.
 void reuse_entry(model::Execution& run, std::uint32_t from) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   const GroupOptions options{.from = From::beginning, .members = 2, .in_flight = 1};
@@ -34,7 +34,7 @@ void reuse_entry(model::Execution& run, std::uint32_t from) {
   std::uint32_t acknowledged = 0;  // For the test alone: tells the publisher when to begin.
   run.thread("member", [&] {
     for (std::uint32_t i = 0; i < kRecords; ++i) {
-      if (i == from) {  // It may stop while its hold gets the next record.
+      if (i == from) {  // It may stop while its entry gets the next record.
         model::count_operations();
         run.may_stop(model::current(), 60);
       }
@@ -70,7 +70,7 @@ TEST(GroupRoomEdges, AnEntryGetsAnotherRecordAfterTheLastOneIsRead) {
       })));
 }
 
-// Two members take records, give them back and take them again while the group is deleted by force
+// Two members take records, requeue them and take them again while the group is deleted by force
 // and a publisher fills the topic again. A record that a member reads in place must not change
 // until the member's next call, whether the member knows of the deletion or not.
 void close_group(model::Execution& run, bool may_die, bool by_key) {

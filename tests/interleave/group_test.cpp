@@ -258,7 +258,7 @@ TEST(Group, EitherTheAcknowledgementOrTheLeaseWins) {
 
 // ---- Room ---------------------------------------------------------------------------------------
 
-// A member keeps its first record while publishers publish several laps, and gives others back.
+// A member keeps its first record while publishers publish several laps, and requeues others.
 void keep_one(model::Execution& run) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   (void)must(topic->group("g", {.from = From::beginning, .members = 3, .in_flight = 4}), "group");
@@ -280,7 +280,7 @@ void keep_one(model::Execution& run) {
         for (int i = 0; i < 3; ++i) model::yield();
         touch(*first);
         // Either member may take it next.
-        model::check(member.requeue(*first).has_value(), "give back");
+        model::check(member.requeue(*first).has_value(), "requeue");
       }
       while (seen.size() < kRecords) {
         auto one = take();
@@ -298,7 +298,7 @@ void keep_one(model::Execution& run) {
   run.run();
 }
 
-// A member keeps records that fill a segment and were claimed in one step, while a publisher
+// A member keeps records that fill a segment and were taken in one step, while a publisher
 // publishes several laps.
 void keep_segment(model::Execution& run) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
@@ -331,7 +331,7 @@ TEST(Group, MemoryOfHeldRecordsIsNotReused) {
   EXPECT_TRUE(model::holds(model::explore({.name = "keep", .max_steps = 60'000}, keep_one)));
 }
 
-// The group is moved back while members claim and publishers need the room.
+// The group is moved back while members take records and publishers need the room.
 TEST(Group, MovedBackWhileSegmentsAreRetired) {
   EXPECT_TRUE(model::holds(model::explore(
       {.name = "seek", .executions = 300, .max_steps = 60'000}, [](model::Execution& run) {
@@ -469,9 +469,9 @@ void wake_members(model::Execution& run) {
           model::check(one.error().code == Errc::stopped, "take: " + describe(one.error()));
           continue;
         }
-        // The first record is given back once: a sleeping member must be woken for it.
+        // The first record is requeued once: a sleeping member must be woken for it.
         if (one->record.offset == 0 && one->deliveries == 1) {
-          model::check(member.requeue(*one).has_value(), "give back");
+          model::check(member.requeue(*one).has_value(), "requeue");
           continue;
         }
         model::check(member.acknowledge(*one).has_value(), "acknowledge");

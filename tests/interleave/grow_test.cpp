@@ -1,7 +1,7 @@
 // If this failed, a process could be ended by SIGBUS on a full file system, because it touched
-// memory that `shrink` has given back; or records could be lost while a topic grows or shrinks.
+// memory that `shrink` has freed; or records could be lost while a topic grows or shrinks.
 //
-// Publishers open segments and readers read while memory is added and given back. The model fails
+// Publishers open segments and readers read while memory is added and freed. The model fails
 // at once if a page of a file without memory is touched.
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace leat::inline v0 {
 namespace {
 
 // A topic that grows from two segments to `maximum`. It describes no more segments than that, so
-// that a look at all of them takes few steps.
+// that a check of all of them takes few steps.
 class GrowingTopic {
  public:
   explicit GrowingTopic(std::uint32_t maximum) {
@@ -52,7 +52,7 @@ struct Case {
 };
 
 // Publishers fill several segments each, a gating subscriber follows at its own pace, and memory is
-// given back again and again.
+// freed again and again.
 void grow_and_shrink(model::Execution& run, const Case& c) {
   GrowingTopic topic{c.maximum};
   constexpr std::uint32_t kRecords = 20;
@@ -182,7 +182,7 @@ TEST(Grow, AShrinkerIsKilled) {
 }
 
 // Three segments are full, and only the oldest one is available: to the publisher that needs it, or
-// to the thread that gives it back.
+// to the thread that frees it.
 void meet(model::Execution& run) {
   GrowingTopic topic{3};
   std::map<std::uint64_t, Mark> published;
@@ -249,7 +249,7 @@ TEST(Grow, AChoiceOfTheStoppedMeetsAMark) {
       options("meet and stop"), [](model::Execution& run) { meet_and_leave(run, true); })));
 }
 
-// Most of what a lossy reader still has to read is given back while it moves
+// Most of what a lossy reader still has to read is freed while it moves
 // from segment to segment.
 TEST(Grow, ALossyReaderIsOvertakenByWhoFreesMemory) {
   EXPECT_TRUE(model::holds(model::explore(options("behind"), [](model::Execution& run) {
@@ -272,7 +272,7 @@ TEST(Grow, ALossyReaderIsOvertakenByWhoFreesMemory) {
 }
 
 // A member of a group with leases stops while it takes a record, until others have processed that
-// record and its memory is given back.
+// record and its memory is freed.
 void stop_in_take(model::Execution& run, bool is_retake) {
   GrowingTopic topic{4};
   (void)must(
@@ -298,10 +298,10 @@ void stop_in_take(model::Execution& run, bool is_retake) {
   Member slow = join();
   Member fast = join();
   std::map<std::uint64_t, Mark> published;
-  publish(publisher, 0, 8, kHalf, published);  // Four segments, of which two will be given back.
+  publish(publisher, 0, 8, kHalf, published);  // Four segments, of which two will be freed.
   if (is_retake) {
     const Delivery first = must(fast.receive(1ms), "take");
-    model::check(fast.requeue(first).has_value(), "give back");
+    model::check(fast.requeue(first).has_value(), "requeue");
   }
   const model::Thread stopped = run.thread("slow", [&] { take(slow); });
   run.suspend_at(stopped, model::random(is_retake ? 60 : 400));

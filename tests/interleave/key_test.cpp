@@ -72,7 +72,7 @@ struct Case {
 bool requeue_once(Member& member, const Delivery& one) {
   if (one.deliveries != 1 || one.record.offset != 1) return false;
   const auto given = member.requeue(one);
-  model::check(given || given.error().code == Errc::lease_lost, "give back");
+  model::check(given || given.error().code == Errc::lease_lost, "requeue");
   return true;
 }
 
@@ -162,7 +162,7 @@ TEST(Keys, AreWithOneMemberAtATimeAndInOrder) {
   EXPECT_TRUE(shares_keys("three", {.members = 3}));
 }
 TEST(Keys, RequeuedOnesComeBeforeWhatIsReady) {
-  EXPECT_TRUE(shares_keys("give back", {.records = 8, .in_flight = 8}));
+  EXPECT_TRUE(shares_keys("requeue", {.records = 8, .in_flight = 8}));
 }
 TEST(Keys, AreSettledWhenTheirMemberDies) { EXPECT_TRUE(shares_keys("death", {.dies = true})); }
 TEST(Keys, AreHeldAlsoAfterASeekBack) { EXPECT_TRUE(shares_keys("seek", {.seeks = true})); }

@@ -52,7 +52,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
   publish_one(0);
   if (by_key) publish_one(1);
   const Delivery first = must(fast.receive(1ms), "take");
-  if (!by_key) model::check(fast.requeue(first).has_value(), "give back");
+  if (!by_key) model::check(fast.requeue(first).has_value(), "requeue");
 
   const model::Thread stopped = run.thread("slow", [&] { take(slow); });
   run.suspend_at(stopped, model::random(by_key ? 120 : 60));
@@ -74,7 +74,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
   run.run();
 }
 TEST(Lease, WhoLosesARecordWhileTakingItSeesNoOtherBytes) {
-  // By key, a member that stops in a claim blocks others that need its key, and so the publisher.
+  // By key, a member that stops in a take blocks others that need its key, and so the publisher.
   for (const bool by_key : {false, true}) {
     EXPECT_TRUE(
         model::holds(model::explore({.name = by_key ? "by key" : "retake",

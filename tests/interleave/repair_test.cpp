@@ -196,7 +196,7 @@ TEST(Repair, EitherTheOwnerOrTheRevokerWins) {
   EXPECT_GT(revoked, 100U);
 }
 
-// A look at a publisher's announced claim must return the values of one claim, not a mixture of
+// A check of a publisher's announced claim must return the values of one claim, not a mixture of
 // two. The size of record n is computed from n.
 void read_claims(model::Execution& run) {
   SmallTopic topic;

@@ -1,5 +1,5 @@
 // If this failed, a group that delivers at most once could deliver a record again after a failure of the machine:
-// a member would get it although the files say that it comes. Or a keeper could sleep while groups wait.
+// a member would get it although the files say that it comes. Or an archiver could sleep while groups wait.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -124,7 +124,7 @@ void save(model::Execution& run, const SavedCase& c) {
   run.thread("next", [&] {
     group.check();
     if (c.closes) return;
-    // The rest comes when the next keeper has saved.
+    // The rest comes when the next archiver has saved.
     auto saver = group.saver(c.archivers + 1);
     for (int turn = 0; turn < 3; ++turn) {
       model::check(saver->save().has_value(), "save");
@@ -142,18 +142,18 @@ model::Result check_saved(const char* name, const SavedCase& c) {
 
 TEST(SavedGroupLimit, NothingIsHandedOutBehindWhatIsSaved) {
   EXPECT_TRUE(model::holds(check_saved("one archiver", {})));
-  EXPECT_TRUE(model::holds(check_saved("followed", {.archivers = 3})));
+  EXPECT_TRUE(model::holds(check_saved("superseded", {.archivers = 3})));
   EXPECT_TRUE(model::holds(check_saved("stopped", {.archivers = 2, .may_stop = true})));
   EXPECT_TRUE(model::holds(check_saved("dead", {.archivers = 2, .may_die = true})));
 }
 
 TEST(SavedGroupLimit, NothingIsHandedOutThatAClosingHasSaved) {
   EXPECT_TRUE(model::holds(check_saved("closing", {.closes = true})));
-  EXPECT_TRUE(model::holds(check_saved("closing, followed", {.archivers = 2, .closes = true})));
+  EXPECT_TRUE(model::holds(check_saved("closing, superseded", {.archivers = 2, .closes = true})));
 }
 
-// Why the edge is needed: a member makes a record its own, then looks at the limit; the keeper sets the limit, then
-// looks whose the record is. One of the two sees the other. A word stands for the hold.
+// Why the edge is needed: a member makes a record its own, then looks at the limit; the archiver sets the limit, then
+// looks whose the record is. One of the two sees the other. A word stands for the entry.
 TEST(SavedGroupLimit, AClosingIsSeenOrSeesWhatIsHandedOut) {
   const auto close = [](model::Execution& run) {
     ArchivedTopic topic;
@@ -185,7 +185,7 @@ TEST(SavedGroupLimit, AClosingIsSeenOrSeesWhatIsHandedOut) {
 
 // ---- News -----------------------------------------------------------------------------------------
 
-// The keeper clears the news, reads what has moved, and sleeps if nothing has. Words stand for the cursors.
+// The archiver clears the news, reads what has moved, and sleeps if nothing has. Words stand for the cursors.
 void announce_news(model::Execution& run, bool sleeps_on_archiver_wake) {
   ArchivedTopic topic;
   detail::MappedTopic& shared = *topic.shared;

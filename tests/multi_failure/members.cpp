@@ -40,7 +40,7 @@ class Worker {
     return taken_ != before;
   }
 
-  // Acknowledges its records or gives them back. With a lease that must happen before the next call
+  // Acknowledges its records or requeues them. With a lease that must happen before the next call
   // that takes records, because they are copies that such a call replaces.
   void let_go(bool of_all) {
     const bool must = of_all || options_.lease != 0ns || held_.size() > kMaxAtOnce;
@@ -53,7 +53,7 @@ class Worker {
       const auto done = requeues ? account_.requeue(member_, one, self_.below(2) == 0 ? 0ns : 1ms)
                                  : account_.acknowledge(member_, one);
       if (is_leased && done.error().code == Errc::lease_lost) continue;
-      expect(done.error(), {Errc::ok}, requeues ? "give back" : "acknowledge");
+      expect(done.error(), {Errc::ok}, requeues ? "requeue" : "acknowledge");
     }
     held_.clear();
   }

@@ -1,4 +1,4 @@
-// Functions that all processes of an outage use (see world.hpp).
+// Functions that all processes of a multi-failure use (see world.hpp).
 #include "world.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the processes of an outage share, and what each kind of process does.
+// What the processes of a multi-failure share, and what each kind of process does.
 // docs/ARCHITECTURE.md, "How it is tested".
 #pragma once
 

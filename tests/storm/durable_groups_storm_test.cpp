@@ -1,4 +1,4 @@
-// A storm over the groups of a durable topic: members, publishers and keepers are killed and stopped at random;
+// A storm over the groups of a durable topic: members, publishers and archivers are killed and stopped at random;
 // now and then everybody dies, and now and then what is in memory is lost, too. If this failed, a crash
 // of processes or a restart of the machine could lose records of a group, deliver some twice that must come at
 // most once, or let a record overtake an earlier one with its key.
@@ -69,7 +69,7 @@ class GroupsStorm {
         case 1:
         case 2: kill_all(true); break;
         case 3:
-        case 4: {  // One stops, the keeper perhaps, and others follow it.
+        case 4: {  // One stops, the archiver perhaps, and others take over.
           children_[victim]->signal(SIGSTOP);
           const std::size_t other = below(random_, children_.size());
           if (other != victim && below(random_, 2) == 0) restart(other);

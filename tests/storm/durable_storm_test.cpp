@@ -1,4 +1,4 @@
-// A storm over a durable topic: publishers, subscribers and keepers are killed and stopped at random, all
+// A storm over a durable topic: publishers, subscribers and archivers are killed and stopped at random, all
 // at once now and then. Nothing that was acknowledged may be missing on disk, come twice, or come out
 // of order. If this failed, a crash of processes could lose records that were promised to survive it.
 #include <gtest/gtest.h>
@@ -206,7 +206,7 @@ TEST_P(DurableStorm, LosesNothingThatWasAcknowledged) {
         for (std::size_t i = 0; i < children.size(); ++i) start(i);
         break;
       case 1:
-      case 2:  // One stops, the keeper perhaps, and others follow it.
+      case 2:  // One stops, the archiver perhaps, and others take over.
         children[victim]->signal(SIGSTOP);
         ::usleep(static_cast<useconds_t>(below(random, 250'000)));
         children[victim]->signal(SIGCONT);

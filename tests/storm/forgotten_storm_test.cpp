@@ -1,7 +1,7 @@
-// A storm over the acknowledgements of a group on a durable topic: keepers, members and publishers are killed and
+// A storm over the acknowledgements of a group on a durable topic: archivers, members and publishers are killed and
 // stopped at random, and now and then the machine fails: all processes die, and what is in memory is lost. If this failed,
 // a failure of the machine could forget more acknowledgements than those of the last second and of the time while
-// keepers took over from each other.
+// archivers took over from each other.
 //
 // SOAK_SECONDS makes it longer. LEAT_SEED=seed repeats it as far as the scheduler permits.
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ struct Account {
   std::atomic<std::uint32_t> complaints;
 };
 
-// How long the window had a keeper that could save, as a process sees it that looks every millisecond.
+// How long the window had an archiver that could save, as a process sees it that looks every millisecond.
 class ArchiverWatch {
  public:
   // `is_running`: whether the process with this pid is running.
@@ -73,7 +73,7 @@ class ArchiverWatch {
     was_kept_ = is_kept;
     checked_ns_ = now;
   }
-  // The keeper, or everybody, is killed or stopped: others may take their time to follow.
+  // The archiver, or everybody, is killed or stopped: others may take their time to take over.
   void hit() noexcept {
     hit_ns_ = detail::now_ns();
     was_kept_ = false;
@@ -82,7 +82,7 @@ class ArchiverWatch {
     if (pid == static_cast<::pid_t>(pid_)) hit();
   }
   void lose_window() noexcept { topic_.reset(); }
-  // The moment since which a keeper had one second for saving.
+  // The moment since which an archiver had one second for saving.
   std::int64_t second_began_ns() const noexcept {
     std::int64_t left = kSecond;
     for (auto one = kept_.rbegin(); one != kept_.rend(); ++one) {
@@ -100,7 +100,7 @@ class ArchiverWatch {
   };
   // A second, and the time for a save.
   static constexpr std::int64_t kSecond = 1250 * kMs;
-  // A keeper that does not get a processor does not count while it is silent,
+  // An archiver that does not get a processor does not count while it is silent,
   static constexpr std::int64_t kSilence = 300 * kMs;
   // also one that only looks for acknowledgements, once a second,
   static constexpr std::int64_t kCalmSilence = 1300 * kMs;
@@ -164,7 +164,7 @@ class ForgottenStorm {
         case 1: kill_all(true); break;
         case 2: kill_all(false); break;
         case 3: stop_for_a_while(victim); break;
-        case 4:  // One keeper after the other.
+        case 4:  // One archiver after the other.
           kill_archivers();
           break;
         case 5: fail_in_calm(); break;
@@ -184,7 +184,7 @@ class ForgottenStorm {
  private:
   // ---- In children ------------------------------------------------------------------------------
 
-  // Now and then nothing is published, so that acknowledgements alone keep a keeper awake.
+  // Now and then nothing is published, so that acknowledgements alone keep an archiver awake.
   int publish(Random random) {
     const Topic topic = topic_.open();
     auto publisher = topic.publisher();
@@ -261,7 +261,7 @@ class ForgottenStorm {
 
   // ---- In the test ------------------------------------------------------------------------------
 
-  // Looks after the keeper for a random time, in milliseconds.
+  // Looks after the archiver for a random time, in milliseconds.
   void watch(std::uint64_t most) { watch(0, most); }
   void watch(std::uint64_t least, std::uint64_t most) {
     const Deadline deadline{std::chrono::milliseconds{least + below(random_, most - least + 1)}};
@@ -297,7 +297,7 @@ class ForgottenStorm {
     children_[i].reset();
     start(i);
   }
-  // Others follow it if it is the keeper.
+  // Others take over if it is the archiver.
   void stop_for_a_while(std::size_t i) {
     watch_.hit(children_[i]->pid());
     children_[i]->signal(SIGSTOP);

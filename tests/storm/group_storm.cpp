@@ -229,7 +229,7 @@ void GroupStorm::poll_some(Member& member, Random& random) {
   CHILD_CHECK_OK(polled);
 }
 
-// Acknowledges the held records or gives them back, oldest first.
+// Acknowledges the held records or requeues them, oldest first.
 void GroupStorm::let_go(Member& member, std::vector<Delivery>& held, Random& random) {
   for (const Delivery& one : held) {
     if (options_.group.by_key) shared_->account.let_go_of_key(one);

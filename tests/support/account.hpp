@@ -137,7 +137,7 @@ class AccountOf {
     if (call_began_ns == std::numeric_limits<std::int64_t>::max()) hold_key(*mark, delivery, key);
     check_order(*mark, delivery, key, call_began_ns);
   }
-  // Call before giving back a record by key, without a lease: until the record is taken again,
+  // Call before requeueing a record by key, without a lease: until the record is taken again,
   // nobody may take a later one with its key for the first time.
   void comes_back(const Delivery& delivery) noexcept {
     const auto mark = mark_of(delivery);
@@ -207,7 +207,7 @@ class AccountOf {
     std::atomic<std::uint8_t> firsts;  // Of those, first deliveries.
     std::atomic<std::uint8_t> acknowledged;
     std::atomic<std::uint8_t> requeued;
-    std::atomic<std::uint8_t> is_back;  // Given back by key, and not taken again.
+    std::atomic<std::uint8_t> is_back;  // Requeued by key, and not taken again.
     std::atomic<std::uint8_t> unsure;   // Acknowledgements begun and not finished.
   };
   struct Key {
@@ -215,7 +215,7 @@ class AccountOf {
     std::atomic<std::uint32_t> count;      // Records with this key that the holder has.
     std::atomic<std::uint64_t> next;       // Offset after that of the latest first delivery.
     std::atomic<std::int64_t> next_at_ns;  // When `next` was stored, or slightly before.
-    std::atomic<std::uint32_t> back;       // Records given back and not taken again.
+    std::atomic<std::uint32_t> back;       // Records requeued and not taken again.
   };
 
   // Complains if another living process holds the key.

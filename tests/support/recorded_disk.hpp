@@ -5,7 +5,7 @@
 //     disk.replay(cut, random, other);        // the power failed after the first `cut` calls
 //
 // Only what POSIX promises is kept. fdatasync makes the earlier writes to a file, and its size, durable;
-// fsync of a directory its names. Of everything else any part may have reached the medium, in any
+// fsync of a directory its names. Of everything else any part may have reached stable storage, in any
 // order: single pages of a write, single sectors of a page, an old size or a new one, some names. Only
 // a sector is whole: what it holds, the file held there at some moment. Any thread may use it.
 #pragma once
@@ -54,7 +54,7 @@ class RecordedDisk : public detail::Disk {
   void live() { dies_at_ = ~std::size_t{0}; }
   bool is_dead() const { return calls_.size() >= dies_at_; }
 
-  // Builds in the empty directory `path` what the medium may hold.
+  // Builds in the empty directory `path` what stable storage may hold.
   void replay(std::size_t cut, Random& random, const std::string& path) const;
 
   Result<detail::Fd> open(int directory, const char* name, int flags,
@@ -89,10 +89,10 @@ class RecordedDisk : public detail::Disk {
   };
   struct Object {
     bool is_directory = false;
-    std::string bytes{};  // on the medium when recording began
+    std::string bytes{};  // on stable storage when recording began
     Names names{};
   };
-  // One file: what a process reads, what the medium may hold, and sizes that it may have there.
+  // One file: what a process reads, what stable storage may hold, and sizes that it may have there.
   struct StableFile {
     std::string current;
     std::string bytes;
@@ -327,7 +327,8 @@ inline void RecordedDisk::write_some(StableFile& stable, const Call& call, Rando
 
 inline std::string RecordedDisk::file_after(Id id, std::size_t cut, Random& random) const {
   StableFile stable{objects_[id].bytes, objects_[id].bytes, {objects_[id].bytes.size()}};
-  std::size_t synced = 0;  // Calls before this one are on the medium, if they are about this file.
+  std::size_t synced =
+      0;  // Calls before this one are on stable storage, if they are about this file.
   for (std::size_t i = 0; i < cut; ++i)
     if (calls_[i].what == What::sync && calls_[i].where == id) synced = i;
   // How much of what was not synced is kept differs: nothing (0), everything (1), or parts.

@@ -1,4 +1,4 @@
-// A topic's data directory that is written as a keeper writes it, on a recorded disk, and the truth
+// A topic's data directory that is written as an archiver writes it, on a recorded disk, and the truth
 // about it: what was appended under which offset, and from which call on it must survive.
 //
 //     World world{random};                  // creates the topic
@@ -45,7 +45,7 @@ struct Truth {
   struct Value {
     std::string text;
     std::size_t born =
-        0;  // It may be on the medium if this call was made. 0: from an earlier world.
+        0;  // It may be on stable storage if this call was made. 0: from an earlier world.
     std::size_t dead = kNever;  // A recovery that ended here did not find it: it may never return.
   };
   struct Promise {
@@ -141,7 +141,7 @@ class World {
   std::size_t created() const { return created_; }
   bool has_topic() const { return static_cast<bool>(topic_); }
 
-  // Recovers, and then does what keepers do. A complaint if something went wrong that has nothing to
+  // Recovers, and then does what archivers do. A complaint if something went wrong that has nothing to
   // do with power.
   std::string run(Random& random, int steps) {
     if (const std::string bad = start(); !bad.empty()) return bad;

@@ -95,7 +95,7 @@ class TestStore {
     auto appended = writer.append(log.facts(), log.bytes());
     EXPECT_TRUE(appended) << describe(appended.error());
   }
-  // Syncs, and stores what a keeper stores: `closed` as the last one to leave.
+  // Syncs, and stores what an archiver stores: `closed` as the last one to leave.
   void checkpoint(detail::SegmentWriter& writer, bool closed, std::uint32_t partition = 0) {
     if (closed) {
       EXPECT_TRUE(writer.finish_file());

@@ -110,7 +110,7 @@ def test_a_backup_of_a_topic_in_use_has_all_up_to_some_offset(leat, data, backup
 
 def test_full_files_are_linked_and_the_last_one_is_not(leat, data, backups, elsewhere):
     create(leat, "orders", *SMALL_FILES)
-    for _ in range(3):  # Keepers come and go.
+    for _ in range(3):  # Archivers come and go.
         publish(leat, LINES)
     names = [path.name for path in segments(data / "orders")]
     done = leat("backup", "orders", backups / "a", check=True)

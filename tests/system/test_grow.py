@@ -45,11 +45,11 @@ def test_grows_while_somebody_is_behind_and_shrinks_when_all_is_read(leat, topic
     assert facts["max_capacity_bytes"] == 4 * MIB
     assert facts["partitions"][0]["capacity_bytes"] == facts["capacity_bytes"]
     assert memory_of(leat, topic) == facts["capacity_bytes"]
-    assert "gave back 0 bytes" in leat("topic", "shrink", topic, check=True).stdout
+    assert "freed 0 bytes" in leat("topic", "shrink", topic, check=True).stdout
     reader.send_signal(18)  # SIGCONT
     wait_until(lambda: info(leat, topic)["participants"][0]["lag"] == 0)
     done = leat("topic", "shrink", topic, check=True).stdout
-    assert done.startswith("gave back ") and "topic 't' has 1 MiB now" in done
+    assert done.startswith("freed ") and "topic 't' has 1 MiB now" in done
     assert memory_of(leat, topic) == MIB
     assert "1 MiB now, at most 4 MiB" in leat("topic", "info", topic, check=True).stdout
 

@@ -175,7 +175,7 @@ export interface BatchOptions {
 export class Publisher extends Stoppable {
   /** Never waits. If the topic is full, throws `full`. Returns the offset. */
   publish(value: Bytes, options?: NewRecordOptions): number;
-  /** Waits for room; an abort then publishes nothing. With `acknowledge: 'durable'` also for the medium, when it is published. */
+  /** Waits for room; an abort then publishes nothing. With `acknowledge: 'durable'` also for stable storage, when it is published. */
   publishAsync(value: Bytes, options?: NewRecordOptions & WaitOptions): Promise<number>;
   /** All become visible together. Returns the offset of the first. */
   publishBatch(values: Iterable<Bytes | NewRecord>, options?: BatchOptions): number;
@@ -283,6 +283,6 @@ export class Member extends Reader<Delivery | Gap> {
   acknowledgeUpTo(delivery: Delivery): number;
   acknowledgeAll(): number;
   requeue(delivery: Delivery, options?: { readonly delay?: number }): void;
-  /** How many records it holds, or has claimed for its next calls. */
+  /** How many records it holds or has taken for its next calls. */
   readonly inFlight: number;
 }

@@ -420,7 +420,7 @@ test('closing a durable topic does not block, and what is begun later finds it c
   await assert.rejects(leat.Topic.open('closing'), code('not_found'));
 });
 
-test('durable topics: flush, and publishing that waits for the medium', async () => {
+test('durable topics: flush, and publishing that waits for stable storage', async () => {
   const topic = await leat.Topic.create('durable', { durable: 'fsync' });
   const publisher = topic.publisher();
   assert.strictEqual(publisher.lastOffset, null);

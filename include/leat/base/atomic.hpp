@@ -56,13 +56,13 @@ enum class Edge : std::uint8_t {
   sleeping,         // sleeping bit set, then a last check <-> new data or room, then the bit read
   cursor,           // reads of a segment, then the cursor leaves it -> reuse of the segment
   exclusive,        // exclusive word set, then slots read <-> slot taken, then the word read
-  group,            // group file, then its number -> publishers; `closed` <-> a seat or a hold
-  group_cursor,     // holds, then the cursor passes their records -> publishers, other members
-  in_flight,        // a hold's facts, then its state; reads of a record, then its hold freed
-  in_flight_place,  // reads of a record, then its hold gets another record -> publishers
-  key_slot,         // a hold, then its key's slot -> members that then scan that slot's holds
-  archiver,  // frames on disk, then `written`; facts, then the office -> readers, publishers, keepers
-  sync,  // a wish for a sync, then the bell -> the keeper; `durable`, then a wake-up -> who waits
+  group,            // group file, then its number -> publishers; `closed` <-> a seat or an entry
+  group_cursor,     // entries, then the cursor passes their records -> publishers, other members
+  in_flight,        // an entry's fields, then its state; reads of a record, then its entry freed
+  in_flight_place,  // reads of a record, then its entry gets another record -> publishers
+  key_slot,         // an entry, then its key's slot -> members that then scan that slot's entries
+  archiver,  // frames on disk, then `written`; facts, then the epoch -> readers, publishers, archivers
+  sync,  // a wish for a sync, then `archiver_wake` -> the archiver; `durable`, then a wake-up -> who waits
   segment_memory,  // segment marked kNoMemory, then choices read <-> a choice, then the mark read
   topic_state,     // deletion number, then slots and locks read <-> slot or lock, then the number
   mapped_once,     // a mapping is made, then its pointer -> other threads of this process

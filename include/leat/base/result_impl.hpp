@@ -33,7 +33,7 @@ LEAT_INLINE Error last_system_error() noexcept {
 }
 
 namespace detail {
-// What a keeper lacks may also be a descriptor, memory or a right.
+// What an archiver lacks may also be a descriptor, memory or a right.
 inline const char* no_space_sentence(std::int32_t reason) noexcept {
   switch (reason) {
     case 0: return "no room for files, or the archiver cannot write them";
@@ -82,13 +82,13 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::redelivery_full:
       text = "more records came back, or wait for their key, than the group has room for";
       break;
-    case Errc::not_in_flight: text = "that record or claim is not held (any more)"; break;
+    case Errc::not_in_flight: text = "that record or claim is not in flight (any more)"; break;
     case Errc::lease_lost: text = "the record was held for longer than the group's lease"; break;
     case Errc::closed: text = "the consumer group was deleted"; break;
     case Errc::buffer_too_small: text = "the buffer is too small for the record"; break;
     case Errc::io_error: text = "a system call failed"; break;
     case Errc::read_only: text = "the topic is read-only: writing to its files failed"; break;
-    case Errc::not_durable: text = "published, but not on the medium in time"; break;
+    case Errc::not_durable: text = "published, but not on stable storage in time"; break;
     case Errc::expired: text = "retention has deleted the group's next record"; break;
     case Errc::interrupted: text = "a signal interrupted the wait"; break;
     case Errc::no_memory: text = "out of memory, or at a limit of memory or of mappings"; break;

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kDurableVersion = 2;
 
 enum class DiskState : std::uint32_t {
   ok = 0,
-  no_space = 1,   // The disk is full. The keeper tries again.
+  no_space = 1,   // The disk is full. The archiver tries again.
   read_only = 2,  // Writing or syncing failed. Nothing is written any more.
 };
 
@@ -36,8 +36,8 @@ struct DurableHeader {
   std::uint32_t unused_0;
   std::byte unused_1[kLine - 40];
 
-  // Number of the keeper in office: office << 1 | is_vacant. The keeper locks byte
-  // kArchiverLock + office of the data directory's lock file. Only grows. [archiver]
+  // Number of the archiver: epoch << 1 | is_vacant. The archiver locks byte
+  // kArchiverLock + epoch of the data directory's lock file. Only grows. [archiver]
   alignas(kLine) std::uint64_t epoch;
   std::uint32_t archiver_pid;  // informational
   std::uint32_t unused_2;
@@ -47,17 +47,17 @@ struct DurableHeader {
   std::uint64_t cut_records;
   std::uint64_t damaged;
 
-  // Futexes, as TopicHeader::space_wake: the keeper naps on the first, and who wants a sync rings it; who
-  // waits until something is on the medium sleeps on the second. [sync], [sleeping]
+  // Futexes, as TopicHeader::space_wake: the archiver sleeps on the first, and who wants a sync rings it; who
+  // waits until something is on stable storage sleeps on the second. [sync], [sleeping]
   alignas(kLine) std::uint32_t archiver_wake;
   std::uint32_t durable_wake;
-  // Number of the office (its lower half) that waits for the disk; 0: none does.
+  // The epoch (its lower half) that waits for the disk; 0: none does.
   std::uint32_t syncing;
-  // Counted up by the keeper whenever it looks around: it is not stopped.
+  // Counted up by the archiver whenever it looks around: it is not stopped.
   std::uint32_t beats;
-  // Whether a consumer group has moved since the keeper saved all of them: GroupNews, and kGroupsUnsettled. [sync]
+  // Whether a consumer group has moved since the archiver saved all of them: GroupNews, and kGroupsUnsettled. [sync]
   std::uint32_t groups;
-  // How often a keeper was followed because it waited for the disk for too long, less the quick syncs since. A hint.
+  // How often an archiver was superseded because it waited for the disk for too long, less the quick syncs since. A hint.
   std::uint32_t slow_syncs;
 };
 static_assert(offsetof(DurableHeader, epoch) % kLine == 0);
@@ -75,26 +75,26 @@ enum class GroupNews : std::uint32_t {
   moved = 1,   // To be saved within a second.
   urgent = 2,  // Members wait until it is saved.
 };
-// Something may be acknowledged, which nobody tells: a keeper has to look again, and one that dies to be followed.
+// Something may be acknowledged, which nobody tells: an archiver has to look again, and one that dies to be superseded.
 inline constexpr std::uint32_t kGroupsUnsettled = 4;
 inline GroupNews group_news(std::uint32_t word) noexcept {
   return GroupNews{word & ~kGroupsUnsettled};
 }
 
 struct DurablePartition {
-  // `written` grows, but a follower may set it back to `durable`; see Archiver::follow().
+  // `written` grows, but a successor may set it back to `durable`; see Archiver::begin_new_files().
   alignas(kLine) OwnedWord written;  // Everything before can be read from disk.
-  OwnedWord durable;                 // Everything before is on the medium. Only grows.
-  // Where the last file ends, for the next keeper. Valid while the office is vacant.
+  OwnedWord durable;                 // Everything before is on stable storage. Only grows.
+  // Where the last file ends, for the next archiver. Valid while the epoch is vacant.
   OwnedWord file_base;
-  OwnedWord file_generation;  // 0: the next keeper begins a file
+  OwnedWord file_generation;  // 0: the next archiver begins a file
   OwnedWord file_bytes;
   OwnedWord newest_ms;  // FrameHeader::newest_ms of its last frame
   // Constant: offset of the window's first record, and of the end of the frames before it. What lies
   // between is lost.
   std::uint64_t begin_offset;
   std::uint64_t frames_end;
-  // Somebody wants everything before to be on the medium now. Only grows. [sync]
+  // Somebody wants everything before to be on stable storage now. Only grows. [sync]
   std::uint64_t wanted;
 };
 static_assert(sizeof(DurablePartition) == kLine);
@@ -107,6 +107,6 @@ inline constexpr std::size_t durable_size(std::uint32_t partitions) noexcept {
 // Bytes of the data directory's lock file.
 inline constexpr std::int64_t kAttachLock = 0;   // shared: has the topic open; exclusive: recovers
 inline constexpr std::int64_t kLeavingLock = 1;  // exclusive: closes the topic
-inline constexpr std::int64_t kArchiverLock = 2;  // + office: is the keeper
+inline constexpr std::int64_t kArchiverLock = 2;  // + epoch: is the archiver
 
 }  // namespace leat::inline v0::detail

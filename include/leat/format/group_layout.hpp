@@ -2,12 +2,12 @@
 // explains who may write what, and why that is safe.
 //
 //   | GroupHeader | GroupCursor[partitions] | GroupSeat[seats] |
-//   | InFlightEntry[seats][holds] | InFlightEntry[16 * holds], spare | key slots, if by key |
+//   | InFlightEntry[seats][in_flight_limit] | InFlightEntry[16 * in_flight_limit], spare | key slots, if by key |
 //
-// A group has one cursor per partition: all records before it were claimed by some member. A
-// claimed record has a *hold*, in the row of the seat whose member claimed it or among the spare
-// holds. The record keeps that hold from before the cursor passes it until it is acknowledged; only
-// the hold's state changes hands.
+// A group has one cursor per partition: all records before it were taken by some member. A
+// taken record has an *in-flight entry*, in the row of the seat whose member took it or among the spare
+// entries. The record keeps that entry from before the cursor passes it until it is acknowledged; only
+// the entry's state changes hands.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ struct GroupHeader {
   std::uint32_t partition_count;
   std::uint32_t flags;           // GroupFlags
   std::uint32_t seat_count;      // maximum number of members
-  std::uint32_t in_flight_limit;  // holds per seat
+  std::uint32_t in_flight_limit;  // entries per seat
   std::uint32_t max_deliveries;  // 0 = no limit
   std::uint32_t name_size;
   std::int64_t lease_ns;    // 0 = never
@@ -72,17 +72,17 @@ struct GroupHeader {
   std::uint64_t redelivered;              // deliveries after the first
   std::uint64_t dead_letters;             // records published to the dead-letter topic
   std::uint32_t seat_high;                // seats ever used; all scans stop here; only grows
-  std::uint32_t spare_high;               // spare holds ever used; the same
+  std::uint32_t spare_high;               // spare entries ever used; the same
 };
 static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<GroupHeader>);
 
-// Where the next claim begins; both words are swapped at once. [group-cursor]
+// Where the next take begins; both words are swapped at once. [group-cursor]
 //
-//   place:   | a record's position, in granules over the partition's life (56) | claimer (8) |
-//   record:  | records before it in its segment (28) | in its batch (26) | claim number (10) |
+//   place:   | a record's position, in granules over the partition's life (56) | taker (8) |
+//   record:  | records before it in its segment (28) | in its batch (26) | take number (10) |
 //
-// The claimer is the seat (counted from 1) whose claim ended here; 0 if the group was just created
-// or moved. The claim number is the low part of that seat's own counter. Without a claimer it is 0, or the
+// The taker is the seat (counted from 1) whose take ended here; 0 if the group was just created
+// or moved. The take number is the low part of that seat's own counter. Without a taker it is 0, or the
 // mark of a process that is about to move the group: a publisher that needs room sets it to 0.
 //
 // Durable topics: the position is the record's offset, and the two numbers of records are 0. No topic comes to offsets
@@ -90,7 +90,7 @@ static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<G
 struct GroupCursor {
   alignas(kLine) std::uint64_t place;
   std::uint64_t record;
-  // Durable topics, at most once: no record from here on may be claimed, because the saved group begins
+  // Durable topics, at most once: no record from here on may be taken, because the saved group begins
   // here.
   OwnedWord limit;
 };
@@ -105,7 +105,7 @@ inline constexpr std::uint64_t kTakeNumberMask = (1ULL << kTakeNumberBits) - 1;
 inline constexpr unsigned kBatchIndexBits = 26;
 inline constexpr std::uint64_t kBatchIndexMask = (1ULL << kBatchIndexBits) - 1;
 inline constexpr std::uint32_t kMaxInFlight = 65536;
-// Number of spare holds, in units of in_flight_limit. Members use them when their own row is full of
+// Number of spare entries, in units of in_flight_limit. Members use them when their own row is full of
 // returned records.
 inline constexpr std::uint32_t kSpareRows = 16;
 inline constexpr std::uint64_t kMaxKeySlots = 1 << 20;
@@ -142,15 +142,15 @@ struct CursorValue {
 // One member's seat. The member is alive as long as the participant with its identity is.
 struct alignas(kLine) GroupSeat {
   std::uint64_t identity;  // 0 = vacant; [in-flight]
-  // Name of the claim that it is making or made last, and of the last one that is known to have
+  // Name of the take that it is making or made last, and of the last one that is known to have
   // succeeded. They stay in the seat when the member leaves. [group-cursor]
   std::uint64_t taking;
   std::uint64_t noted;
-  // Raised with each record handed to its user, and before others become ready or returned other than by a claim;
+  // Raised with each record handed to its user, and before others become ready or returned other than by a take;
   // shows whether the member makes progress.
   std::uint64_t handed;
-  std::uint32_t in_flight;  // records that it has claimed and not settled
-  std::uint32_t entry_high;  // holds ever used; all scans stop here; only grows
+  std::uint32_t in_flight;   // records that it has taken and not settled
+  std::uint32_t entry_high;  // entries ever used; all scans stop here; only grows
   std::uint32_t pid;        // informational, as is the name
   std::uint32_t name_size;
   char name[64];
@@ -158,12 +158,12 @@ struct alignas(kLine) GroupSeat {
 };
 static_assert(sizeof(GroupSeat) == kLine);
 
-// A claimed record that has not been acknowledged.
+// A taken record that has not been acknowledged.
 //
 //   state: | generation 36 | retaken 1 | delayed 1 | deliveries 16 | owner 8 | phase 2 |
 enum class InFlightPhase : std::uint64_t {
   free = 0,       // no record; or acknowledged by another member, unnoticed by its home seat
-  ready = 1,      // claimed by `owner`, not delivered yet
+  ready = 1,      // taken by `owner`, not delivered yet
   delivered = 2,  // delivered by `owner`
   returned = 3,   // available to any member
 };
@@ -185,8 +185,8 @@ struct InFlightState {
   std::uint32_t owner = 0;       // seat, counted from 1; 0 unless ready or held
   std::uint32_t deliveries = 0;  // number of deliveries; saturates at kMaxDeliveries
   bool delayed = false;          // visible_at_ns is valid; if ready, see reserved()
-  bool retaken = false;          // owned through redelivery, not by the claim that made the hold
-  std::uint64_t generation = 0;  // the claim's number, plus one for each redelivery
+  bool retaken = false;          // owned through redelivery, not by the take that made the entry
+  std::uint64_t generation = 0;  // the take's number, plus one for each redelivery
 
   static constexpr std::uint32_t kMaxDeliveries = 0xffff;
   static constexpr std::uint64_t kGenerationMask = (1ULL << 36) - 1;
@@ -211,7 +211,7 @@ struct InFlightState {
   static constexpr std::uint64_t hand_over(std::uint64_t ready) noexcept {
     return ready + (1ULL << 10) + 1;
   }
-  // A spare hold that is taken but not filled in yet: its fields are of its previous record.
+  // A spare entry that is taken but not filled in yet: its fields are of its previous record.
   constexpr InFlightState reserved() const noexcept {
     InFlightState state = *this;
     state.phase = InFlightPhase::ready;
@@ -282,7 +282,7 @@ struct GroupGeometry {
   std::uint64_t slots_at() const noexcept {
     return entries_at() + all_entries() * sizeof(InFlightEntry);
   }
-  // Many more than there can be claimed records, so that different keys seldom share a slot.
+  // Many more than there can be taken records, so that different keys seldom share a slot.
   std::uint64_t slot_count() const noexcept {
     if (!by_key()) return 0;
     return std::min(std::bit_ceil(4 * all_entries()), kMaxKeySlots);

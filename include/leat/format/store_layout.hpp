@@ -29,8 +29,8 @@ inline constexpr std::uint32_t kStoreVersion = 1;
 //   | SegmentHeader | FrameHeader | log bytes | zeros to 64 | FrameHeader | …
 //
 // The name is "segment-<partition>-<base offset>-<generation>": 4, 20 and 10 decimal digits. A
-// generation is one keeper's term of office. A file is cut where the first file of a later
-// generation begins: what a stopped keeper still writes there, nobody reads.
+// generation is one archiver's epoch. A file is cut where the first file of a later
+// generation begins: what a stopped archiver still writes there, nobody reads.
 
 inline constexpr std::uint64_t kSegmentMagic = 0x0031'4745'5354'4145ULL;  // "EATSEG1\0"
 inline constexpr std::uint64_t kFrameAlignment = 64;
@@ -77,7 +77,7 @@ struct FrameHeader {
   std::uint64_t window_key;   // TopicHeader::key of the log that they were copied from
   std::uint64_t position;     // in that log, in granules: record tags follow from both
   std::uint64_t first_offset;
-  std::uint64_t durable_offset;  // everything before was on the medium when this was written
+  std::uint64_t durable_offset;  // everything before was on stable storage when this was written
   std::uint32_t offsets;         // that the frame takes
   std::uint32_t records;         // of these, records; the others are gaps
   std::int64_t newest_ms;        // latest timestamp in this file up to and with this frame
@@ -114,7 +114,7 @@ struct SectionName {
 };
 static_assert(sizeof(SectionName) == 16);
 inline constexpr std::uint32_t kMaxSections = 256;
-// More than the holds of the largest group take.
+// More than the entries of the largest group take.
 inline constexpr std::uint64_t kMaxSectionsFile = std::uint64_t{1} << 30;
 
 // Section "topic" of the manifest. Constant.
@@ -161,7 +161,7 @@ static_assert(sizeof(ManifestWindow) == 24);
 
 // Section "state" of a checkpoint.
 struct CheckpointState {
-  std::uint64_t generation;  // of the keeper that wrote it
+  std::uint64_t generation;  // of the archiver that wrote it
   std::int64_t written_ms;
   std::uint32_t is_clean;  // 1: the topic was closed, and nothing follows `durable_offset`
   std::uint32_t zero;
@@ -170,7 +170,7 @@ static_assert(sizeof(CheckpointState) == 24);
 
 // Section "partitions" of a checkpoint: one for each.
 struct CheckpointPartition {
-  std::uint64_t durable_offset;   // everything before is on the medium, or known to be lost
+  std::uint64_t durable_offset;   // everything before is on stable storage, or known to be lost
   std::uint64_t reserved_offset;  // nothing from here on was ever given out
   // Where the durable frames end: in which file (generation 0: there is none yet), at which byte,
   // and at which offset. What lies between that offset and durable_offset is lost.
@@ -182,7 +182,7 @@ struct CheckpointPartition {
 };
 static_assert(sizeof(CheckpointPartition) == 56);
 
-// Section "ahead" of a checkpoint, if there is one: files whose date could not be right when a keeper looked.
+// Section "ahead" of a checkpoint, if there is one: files whose date could not be right when an archiver looked.
 struct CheckpointMisdated {
   std::uint32_t partition;
   std::uint32_t zero;
@@ -194,10 +194,11 @@ static_assert(sizeof(CheckpointMisdated) == 24);
 inline constexpr std::size_t kMostMisdated = 16;  // for each partition
 
 // Section "group" of a saved group. Sections "name" and "offsets" follow (u64 for each partition: of the
-// next record to be claimed), then "holds".
+// next record to be taken), then "holds".
 struct SavedGroupFacts {
   std::uint64_t id;      // random; in the names of its files
-  std::uint64_t epoch;   // of the keeper that saved it; 0: saved by the process that made the group
+  std::uint64_t
+      epoch;  // of the archiver that saved it; 0: saved by the process that made the group
   std::int64_t created_ms;
   std::uint32_t flags;  // GroupFlags
   std::uint32_t seat_count;

@@ -1,4 +1,4 @@
-// The holds that a member owns, and what it remembers of their records.
+// The entries that a member owns, and what it remembers of their records.
 //
 //     InFlightTable::Reservation take;
 //     if (entries.reserve(take, state)) entry_at(group, entries.use(take)) …
@@ -6,9 +6,9 @@
 //     entries.keep(ref, {state, 0, key});          // the record is now this member's
 //     entries.forget(ref, InFlightPhase::free);        // and now it no longer is
 //
-// A member's own row has as many holds as it may have records in flight. A record that it returns
-// stays in its hold, so the row can run short. Claims then use spare holds, which all members of
-// the group share. Only make() allocates. docs/internals/groups.md, "Claiming".
+// A member's own row has as many entries as it may have records in flight. A record that it returns
+// stays in its entry, so the row can run short. Takes then use spare entries, which all members of
+// the group share. Only make() allocates. docs/internals/groups.md, "Taking".
 #pragma once
 
 #include <algorithm>
@@ -25,54 +25,54 @@ class InFlightTable {
   InFlightTable(const MemberPlace& place, KeyOrder& keys) noexcept
       : place_{place}, group_{place.group}, keys_{keys} {}
 
-  // Called after the seat is taken: finds the free holds of its row. Throws bad_alloc.
+  // Called after the seat is taken: finds the free entries of its row. Throws bad_alloc.
   void make();
 
-  // At least the number of the last claim. Claim numbers only increase in each hold, so that no
-  // state of a hold ever recurs.
+  // At least the number of the last take. Take numbers only increase in each entry, so that no
+  // state of an entry ever recurs.
   std::uint64_t take_number() const noexcept { return take_number_; }
   void raise_take_number(std::uint64_t number) noexcept {
     take_number_ = std::max(take_number_, number);
   }
 
-  // The holds of one claim, which may still fail: first holds of the own row, then spare ones.
+  // The entries of one take, which may still fail: first entries of the own row, then spare ones.
   struct Reservation {
-    std::size_t from_own = 0;  // Number of holds used from the end of free_.
-    std::uint32_t spare = 0;   // Number of spare holds examined.
-    bool has_spare = false;    // The spare hold at `spare` is reserved and not used.
+    std::size_t from_own = 0;  // Number of entries used from the end of free_.
+    std::uint32_t spare = 0;   // Number of spare entries examined.
+    bool has_spare = false;    // The spare entry at `spare` is reserved and not used.
   };
-  // Makes sure that the claim can use() one more hold. Its holds will get `state`. False if there
+  // Makes sure that the take can use() one more entry. Its entries will get `state`. False if there
   // is none left.
   bool reserve(Reservation& take, std::uint64_t state) noexcept {
     if (take.from_own != free_.size() || take.has_spare) return true;
     return take.has_spare = reserve_spare(take, state);
   }
-  // Returns the hold that reserve() has found.
+  // Returns the entry that reserve() has found.
   InFlightRef use(Reservation& take) noexcept {
     if (take.from_own != free_.size()) return {place_.seat, free_[free_.size() - ++take.from_own]};
     take.has_spare = false;
     return {group_.geometry().seat_count, take.spare++};
   }
-  // Frees a spare hold that was reserved and not used.
+  // Frees a spare entry that was reserved and not used.
   void release_unused(Reservation& take, std::uint64_t state) noexcept;
-  // Called when the claim was made. keep() or park() follows for each of its holds.
+  // Called when the take was made. keep() or park() follows for each of its entries.
   void commit(const Reservation& take) noexcept { free_.resize(free_.size() - take.from_own); }
-  // Whether the claim found no further hold, in the own row or among the spare ones.
+  // Whether the take found no further entry, in the own row or among the spare ones.
   bool was_short(const Reservation& take) const noexcept {
     return take.from_own == free_.size() && take.spare == group_.geometry().spare_count();
   }
   std::size_t free_own() const noexcept { return free_.size(); }
-  // Finds holds of the own row that others have freed meanwhile.
+  // Finds entries of the own row that others have freed meanwhile.
   void find_settled() noexcept;
 
-  // Number of records that are claimed or retaken, and not settled.
+  // Number of records that are taken or retaken, and not settled.
   std::size_t in_flight() const noexcept { return in_flight_; }
   bool is_full() const noexcept { return in_flight_ >= group_.geometry().in_flight_limit; }
   std::size_t room() const noexcept {
     return is_full() ? 0 : group_.geometry().in_flight_limit - in_flight_;
   }
   // Stores in the seat how many records are in flight, plus `more` that are about to be. Called
-  // before the hold is stored or the cursor is moved: a member that is about to sleep reads the
+  // before the entry is stored or the cursor is moved: a member that is about to sleep reads the
   // seats to find out whether another member may die with records.
   [[gnu::always_inline]] void show_in_flight(std::size_t more = 0) noexcept {
     // [in-flight] release
@@ -92,23 +92,23 @@ class InFlightTable {
     show_in_flight();
   }
 
-  // Whether this member is about to use the hold for a claim of its own: nobody can have returned it.
+  // Whether this member is about to use the entry for a take of its own: nobody can have returned it.
   bool is_unused(InFlightRef ref) const noexcept {
     return ref.row() == place_.seat && row_[ref.index()].whose == Whose::free;
   }
-  // What this member remembers of a hold; null if the hold is not its own.
+  // What this member remembers of an entry; null if the entry is not its own.
   OwnRecord* find(InFlightRef ref) noexcept;
-  // The same for a hold that is known to be its own.
+  // The same for an entry that is known to be its own.
   OwnRecord& at(InFlightRef ref) noexcept {
     return ref.row() == place_.seat ? row_[ref.index()].record : *others_.find(ref.word());
   }
-  // Calls visit(ref, record) for each hold of its own. visit may forget that hold.
+  // Calls visit(ref, record) for each entry of its own. visit may forget that entry.
   template <class Visit>
   void each(Visit&& visit) noexcept;
 
-  // Makes the hold this member's own. The caller has counted it as in flight.
+  // Makes the entry this member's own. The caller has counted it as in flight.
   void keep(InFlightRef ref, const OwnRecord& record) noexcept;
-  // Called when the hold is no longer this member's, but in phase `now`. Lowers in_flight().
+  // Called when the entry is no longer this member's, but in phase `now`. Lowers in_flight().
   void forget(InFlightRef ref, InFlightPhase now) noexcept;
   // Called when the record was parked: it waits for a member that may have its key. The caller
   // corrects in_flight().
@@ -119,7 +119,7 @@ class InFlightTable {
   bool has_lost() const noexcept { return has_lost_; }
   void clear_lost() noexcept { has_lost_ = false; }
 
-  // Returns to the group a record that was not handed out, if its hold is still in `state`.
+  // Returns to the group a record that was not handed out, if its entry is still in `state`.
   // `is_counted`: the state counts a delivery that did not happen, which is subtracted.
   void put_back(InFlightRef ref, std::uint64_t state, bool is_counted) noexcept;
 
@@ -144,12 +144,12 @@ class InFlightTable {
   const MemberPlace& place_;
   GroupView& group_;
   KeyOrder& keys_;
-  std::vector<RowEntry> row_;      // The holds of the own row.
-  FixedList<std::uint32_t> free_;  // Free holds of the own row; the last one is used next.
-  std::size_t lost_ = 0;           // Number of `lost` holds in row_.
-  FixedMap<OwnRecord> others_;     // Own records in other rows and in spare holds.
+  std::vector<RowEntry> row_;      // The entries of the own row.
+  FixedList<std::uint32_t> free_;  // Free entries of the own row; the last one is used next.
+  std::size_t lost_ = 0;           // Number of `lost` entries in row_.
+  FixedMap<OwnRecord> others_;     // Own records in other rows and in spare entries.
   std::size_t in_flight_ = 0;
-  std::uint64_t take_number_ = 0;   // At least that of the last claim made.
+  std::uint64_t take_number_ = 0;   // At least that of the last take made.
   std::uint64_t handed_ = 0;        // Copy of GroupSeat::handed.
   bool has_lost_ = false;
 };
@@ -174,7 +174,7 @@ inline void InFlightTable::make() {
   others_.reserve(count);
 }
 
-// Reserves the first free spare hold from claim.spare on.
+// Reserves the first free spare entry from take.spare on.
 [[gnu::noinline]] inline bool InFlightTable::reserve_spare(Reservation& take,
                                                            std::uint64_t state) noexcept {
   const std::uint32_t spare_row = group_.geometry().seat_count;
@@ -182,7 +182,7 @@ inline void InFlightTable::make() {
     InFlightEntry& entry = group_.entry(spare_row, take.spare);
     std::uint64_t word = load_acquire<Edge::in_flight>(entry.state);
     if (phase_of(word) != InFlightPhase::free) continue;
-    // Other members use it, too, perhaps with larger claim numbers.
+    // Other members use it, too, perhaps with larger take numbers.
     if (const std::uint64_t last = InFlightState::unpack(word).generation;
         last >= InFlightState::unpack(state).generation) {
       raise_take_number(last);
@@ -192,7 +192,7 @@ inline void InFlightTable::make() {
     while (high <= take.spare &&
            !compare_exchange<Edge::in_flight>(group_.header().spare_high, high, take.spare + 1)) {
     }
-    // [in-flight] seq_cst: only one member gets it. Its facts are stored later, before the cursor passes
+    // [in-flight] seq_cst: only one member gets it. Its fields are stored later, before the cursor passes
     // the record.
     if (compare_exchange<Edge::in_flight>(entry.state, word,
                                           InFlightState::unpack(state).reserved().pack())) {
@@ -305,7 +305,7 @@ inline void InFlightTable::put_back(InFlightRef ref, std::uint64_t word, bool is
   state.phase = InFlightPhase::returned;
   state.owner = 0;
   show_step();
-  // Before it is returned, so that no record that is claimed from now on overtakes it.
+  // Before it is returned, so that no record that is taken from now on overtakes it.
   if (place_.by_key) {
     if (const OwnRecord* own = find(ref); own != nullptr) mark_key(group_, own->key);
   }

@@ -28,8 +28,8 @@ class KeyOrder {
 
   // Hash of the record's key; 0 if it has none. The caller has pinned or holds the record's memory.
   std::uint64_t hash(const ScannedRecord& scanned) const noexcept;
-  // Gains the keys of the claimed records. Moves records whose keys this member may not have now
-  // from `taken` to `parked`. The holds were stored before.
+  // Gains the keys of the taken records. Moves records whose keys this member may not have now
+  // from `taken` to `parked`. The entries were stored before.
   void gain(FixedList<ReadyRecord>& taken, FixedList<ReadyRecord>& parked) noexcept;
   void drop(std::uint64_t key) noexcept;
 
@@ -79,7 +79,7 @@ class KeyOrder {
   const MemberPlace& place_;
   FixedMap<std::uint32_t> own_records_;  // Number of this member's records, by slot.
   FixedMap<SlotScan> scans_;
-  FixedMap<std::uint64_t> found_state_;  // States of the records found, by hold.
+  FixedMap<std::uint64_t> found_state_;  // States of the records found, by entry.
   std::uint64_t in_the_way_ = 0;         // Sum of print() of others' records in the slots taken.
   bool others_have_slots_ = false;       // See others_have_slots().
   std::int64_t freed_idle_ns_ = 0;       // When free_idle_slots() last checked.
@@ -106,7 +106,7 @@ inline void KeyOrder::gain(FixedList<ReadyRecord>& taken, FixedList<ReadyRecord>
   for (const ReadyRecord& one : taken) {
     const std::uint64_t key = one.record.key;
     if (key != 0 && !gain_key(place_.group, key, place_.seat)) {
-      // Not handed out by this claim: if this member dies, the record must not count as delivered.
+      // Not handed out by this take: if this member dies, the record must not count as delivered.
       InFlightState state = InFlightState::unpack(one.state);
       state.phase = InFlightPhase::ready;
       state.deliveries = 0;
@@ -156,11 +156,11 @@ inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept
     scan.is_blocked = scan.taken_word == 0;
   }
   LEAT_CRASH_POINT("retake:slots");
-  // All records that were claimed before these have their holds by now. Records that others still
+  // All records that were taken before these have their entries by now. Records that others still
   // have come first, and so do earlier ones that were returned.
   each_in_taken_slots([&](SlotScan& scan, const ReturnedRecord& one) {
     const bool is_returned = phase_of(one.state) == InFlightPhase::returned;
-    // Recognized by its state: the hold may have got another record since, which was returned, too.
+    // Recognized by its state: the entry may have got another record since, which was returned, too.
     const std::uint64_t* const state = found_state_.find(one.ref.word());
     if (is_returned && state != nullptr && *state == one.state) return;
     scan.is_all = false;
@@ -173,7 +173,7 @@ inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept
   });
 }
 
-// Calls visit(look, record) for every hold in the slots taken, except those that this member owns.
+// Calls visit(look, record) for every entry in the slots taken, except those that this member owns.
 // [in-flight] seq_cst: the states are read after the slots were changed.
 template <class Visit>
 void KeyOrder::each_in_taken_slots(Visit&& visit) noexcept {
@@ -228,8 +228,8 @@ inline bool KeyOrder::settle_slots() noexcept {
   return kept_all;
 }
 
-// First sets `asked` in the slots, then reads the owners' holds. An owner that gains another record
-// of the slot stores the hold first, then clears `asked`.
+// First sets `asked` in the slots, then reads the owners' entries. An owner that gains another record
+// of the slot stores the entry first, then clears `asked`.
 inline bool KeyOrder::free_idle_slots(std::int64_t now) noexcept {
   if (!others_have_slots_ || now - freed_idle_ns_ < kOthersDie) return false;
   freed_idle_ns_ = now;

@@ -4,7 +4,7 @@
 //     if (release_key(group, key, seat)) announce_returned(topic, group);
 //
 // A slot has at most one owner, the only member that may hand out its records. A slot is marked
-// when records of it were parked or returned, so that records claimed later must queue behind them.
+// when records of it were parked or returned, so that records taken later must queue behind them.
 // Keys that share a slot wait for each other. Every change is a swap that increments the word's
 // version; any member may free the slots of a dead one. docs/internals/groups.md, "By key", has the
 // proof.
@@ -39,12 +39,12 @@ bool change_slot(std::uint64_t& word, Change&& change) noexcept {
     KeySlot slot = KeySlot::unpack(seen);
     if (!change(slot)) return false;
     ++slot.version;
-    // [key-slot] seq_cst: after the hold concerned is stored, before holds are read next.
+    // [key-slot] seq_cst: after the entry concerned is stored, before entries are read next.
     if (compare_exchange<Edge::key_slot>(word, seen, slot.pack())) return true;
   }
 }
 
-// Called after a hold with this key was stored. True if this seat may hand out its record. False if
+// Called after an entry with this key was stored. True if this seat may hand out its record. False if
 // the record must be returned; the slot is marked already.
 inline bool gain_key(const GroupView& group, std::uint64_t key, std::uint32_t seat) noexcept {
   bool gained = false;

@@ -28,12 +28,12 @@ class Lease {
 
   bool is_set() const noexcept { return place_.geometry().lease_ns != 0; }
 
-  // Starts a lease. Called before the hold's state says that the record is this member's.
+  // Starts a lease. Called before the entry's state says that the record is this member's.
   void begin(InFlightEntry& entry) noexcept {
     if (!is_set()) return;
     store_relaxed<Why::published_later>(entry.lease_until_ns, begin_now());
   }
-  // The same for a hold that may be another member's by now: never shortens its lease.
+  // The same for an entry that may be another member's by now: never shortens its lease.
   void extend(InFlightEntry& entry) noexcept {
     if (!is_set()) return;
     const std::int64_t until = begin_now();
@@ -42,7 +42,7 @@ class Lease {
     }
   }
 
-  // Whether one of this member's leases may have run out. If so, the caller checks all its holds:
+  // Whether one of this member's leases may have run out. If so, the caller checks all its entries:
   // begin_scan(), then still_runs() for each one that was not taken away, with the time that it read
   // before it read the state: later the time may be another member's.
   bool may_be_over() const noexcept { return is_set() && now_ns() >= ends_ns_; }

@@ -108,7 +108,7 @@ inline bool MemberCore::is_overtaking() noexcept {
   std::vector<std::byte>* const copy = lease_.new_copy(payload.size());
   if (copy == nullptr) return put_back(ref, state, !is_dead_letter, kNoMemory);
   for (std::size_t i = 0; read.is_own() && i < payload.size(); ++i) {
-    // relaxed: if the payload is overwritten meanwhile, the hold was lost before: checked next.
+    // relaxed: if the payload is overwritten meanwhile, the entry was lost before: checked next.
     (*copy)[i] = static_cast<std::byte>(
         load_relaxed<Why::rechecked>(reinterpret_cast<const std::uint8_t&>(payload[i])));
   }
@@ -120,7 +120,7 @@ inline bool MemberCore::is_overtaking() noexcept {
   return Got::one;
 }
 
-// Delivers a retaken record. Its hold says where it is.
+// Delivers a retaken record. Its entry says where it is.
 [[gnu::noinline]] inline Got MemberCore::deliver_returned(std::uint64_t state, InFlightRef ref,
                                                           bool is_dead_letter, Delivery& delivery) {
   const InFlightEntry& entry = entry_at(group(), ref);
@@ -185,7 +185,7 @@ inline Got MemberCore::put_back(InFlightRef ref, std::uint64_t state, bool is_co
   return is_dead_letter ? dead_letter(delivery) : Got::one;
 }
 
-// A record that was claimed, and cannot be read any more: it is done.
+// A record that was taken, and cannot be read any more: it is done.
 inline Got MemberCore::not_stored(GapReason reason, const Delivery& delivery) {
   const Record& record = delivery.record;
   (void)settle(delivery, InFlightPhase::free);
@@ -193,7 +193,7 @@ inline Got MemberCore::not_stored(GapReason reason, const Delivery& delivery) {
   return Got::none;
 }
 
-// Tells the user of the gaps that this member's claims have passed.
+// Tells the user of the gaps that this member's takes have passed.
 inline void MemberCore::report_events() {
   FixedList<Event>& events = taker_.events();
   if (events.empty()) [[likely]]
@@ -219,8 +219,8 @@ inline Got MemberCore::dead_letter(const Delivery& delivery) {
 
 // ---- Getting records to hand out ----------------------------------------------------------------
 
-// Called when nothing is ready: retakes returned records, or claims new ones. As many of the latter as were
-// retaken last are claimed first, if there are any: otherwise records that are given back at once, each time,
+// Called when nothing is ready: retakes returned records, or takes new ones. As many of the latter as were
+// retaken last are taken first, if there are any: otherwise records that are requeued at once, each time,
 // would keep all others away.
 [[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, InFlightPhase phase) noexcept {
   if (entries_.is_full() && lease_.is_set()) forget_lost_leases();
@@ -284,7 +284,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
   while (true) {
     Got got = hand_out(delivery);
     if (got != Got::none) return got;
-    // By key, nothing is claimed ahead: that would keep the records' keys from other members.
+    // By key, nothing is taken ahead: that would keep the records' keys from other members.
     got = place_.by_key ? get_ready(1, InFlightPhase::delivered)
                         : get_ready(kAhead, InFlightPhase::ready);
     report_events();
@@ -393,7 +393,7 @@ class MemberCore::InPoll {
 };
 
 // While poll()'s callback has a record: if it throws, the record is returned to the group, and so are
-// those claimed with it.
+// those taken with it.
 class MemberCore::InCallback {
  public:
   InCallback(MemberCore& member, const Delivery& delivery) noexcept
@@ -412,7 +412,7 @@ class MemberCore::InCallback {
   const Delivery& delivery_;
 };
 
-// The callbacks may take long. So records that are claimed for them stay ready until their turn: others
+// The callbacks may take long. So records that are taken for them stay ready until their turn: others
 // can take them if this member makes no progress, their leases have not begun, and they do not count as
 // delivered.
 inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,

@@ -4,11 +4,11 @@
 // A member (member_core.hpp) consists of parts with one job each; each part may use those above it:
 //
 //   key_order.hpp      by key: which records it may have now
-//   in_flight_table.hpp     the holds that it owns
+//   in_flight_table.hpp     the entries that it owns
 //   lease.hpp          when others may take its records; copies of these for the user
-//   ready_records.hpp  records that it has claimed or retaken and not handed out yet
+//   ready_records.hpp  records that it has taken or retaken and not handed out yet
 //   redelivery.hpp     retakes returned records
-//   record_taker.hpp        claims new records
+//   record_taker.hpp        takes new records
 //   other_members.hpp  settles dead members, takes records from those that make no progress
 #pragma once
 
@@ -23,15 +23,15 @@
 namespace leat::inline v0::detail {
 
 // Limits of one step of a member.
-inline constexpr std::size_t kAtOnce = 256;  // Records claimed, or considered for retaking.
-inline constexpr std::size_t kAhead = 64;    // Records claimed for later calls of receive().
+inline constexpr std::size_t kAtOnce = 256;  // Records taken, or considered for retaking.
+inline constexpr std::size_t kAhead = 64;    // Records taken for later calls of receive().
 // Recheck interval, in ns, while others have records: one of them may die or stop silently.
 inline constexpr std::int64_t kOthersDie = 4'000'000;
 
 // What a look for records came to. Not a Result: every record passes it.
 enum class Found : std::uint8_t { some, none, closed, corrupt };
 
-// Identifies a hold of the group: row and index, in one word that is stored and loaded whole.
+// Identifies an entry of the group: row and index, in one word that is stored and loaded whole.
 class InFlightRef {
  public:
   constexpr InFlightRef() noexcept = default;
@@ -58,14 +58,14 @@ struct MemberPlace {
   std::uint32_t seat = 0;              // Constant after the seat is taken.
   std::uint64_t number = next_number();
   bool by_key = group.geometry().by_key();
-  // Whether walked memory must be pinned; see SegmentPins.
+  // Whether scanned memory must be pinned; see SegmentPins.
   bool must_pin = (by_key || topic.geometry().grows()) && topic.durable() == nullptr;
 
-  // Of a durable topic, at most once: nothing is handed out before the keeper has saved where it ends.
+  // Of a durable topic, at most once: nothing is handed out before the archiver has saved where it ends.
   bool waits_for_saves = group.geometry().at_most_once() && topic.durable() != nullptr;
 
-  // What a Delivery says of its hold: which one it is, and in the upper bits which member of this process has it.
-  // Members of different groups have holds of the same numbers and states.
+  // What a Delivery says of its entry: which one it is, and in the upper bits which member of this process has it.
+  // Members of different groups have entries of the same numbers and states.
   std::uint64_t mark_of(InFlightRef ref) const noexcept {
     return number << 28 | std::uint64_t{ref.row()} << 20 | ref.index();
   }
@@ -74,7 +74,7 @@ struct MemberPlace {
     return {static_cast<std::uint32_t>(mark >> 20 & 0xff),
             static_cast<std::uint32_t>(mark & 0xfffff)};
   }
-  // The row of spare holds follows those of the seats, and is the longest.
+  // The row of spare entries follows those of the seats, and is the longest.
   static_assert(kMaxSeats <= 0xff && kSpareRows * kMaxInFlight <= 1U << 20);
 
   // Whether this record may be handed out.
@@ -95,7 +95,7 @@ struct MemberPlace {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
   }
-  // How the states of holds and the key slots name this member.
+  // How the states of entries and the key slots name this member.
   std::uint32_t owner() const noexcept { return seat + 1; }
 };
 
@@ -103,15 +103,15 @@ inline InFlightEntry& entry_at(const GroupView& group, InFlightRef ref) noexcept
   return group.entry(ref.row(), ref.index());
 }
 
-// A record that this member has claimed or retaken, and not handed out. Other members may take the
-// hold from it at any time and use it for another record, so what it must know of its own is here.
+// A record that this member has taken or retaken, and not handed out. Other members may take the
+// entry from it at any time and use it for another record, so what it must know of its own is here.
 struct ReadyRecord {
-  ScannedRecord record;  // If retaken, only its key: its hold has the rest.
+  ScannedRecord record;  // If retaken, only its key: its entry has the rest.
   InFlightRef ref;
   std::uint64_t state;
 };
 
-// A returned record, as read from its hold.
+// A returned record, as read from its entry.
 struct ReturnedRecord {
   std::uint64_t offset, key, state;
   InFlightRef ref;
@@ -125,9 +125,9 @@ struct ReturnedRecord {
   }
 };
 
-// What a member remembers of a record that is its own: claimed or retaken, and not settled.
+// What a member remembers of a record that is its own: taken or retaken, and not settled.
 struct OwnRecord {
-  std::uint64_t state = 0;  // State of its hold.
+  std::uint64_t state = 0;  // State of its entry.
   std::uint64_t order = 0;  // Increases with each record handed out; 0: not handed out.
   std::uint64_t key = 0;    // Hash of its key, if the group goes by key; 0 = none.
 };

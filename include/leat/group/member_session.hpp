@@ -171,7 +171,7 @@ inline Errc MemberCore::why_not_in_flight(const Delivery& delivery) noexcept {
   return is_lost ? Errc::lease_lost : Errc::not_in_flight;
 }
 
-// Frees or returns a hold of this member. Says whether publishers are to be woken for room that this may
+// Frees or returns an entry of this member. Says whether publishers are to be woken for room that this may
 // have made.
 [[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery, InFlightPhase to,
                                                       bool& may_make_room) noexcept {
@@ -179,7 +179,7 @@ inline Errc MemberCore::why_not_in_flight(const Delivery& delivery) noexcept {
   const std::uint64_t settled = InFlightState::let_go(delivery.state_, to);
   InFlightEntry& entry = entry_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
-  // Before it is returned, so that no record that is claimed from now on overtakes it.
+  // Before it is returned, so that no record that is taken from now on overtakes it.
   if (to == InFlightPhase::returned) [[unlikely]]
     entries_.show_step();
   if (to == InFlightPhase::returned && place_.by_key) mark_key(group(), entries_.at(ref).key);
@@ -261,7 +261,7 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
     Delivery delivery;
     delivery.entry_ = place_.mark_of(ref);
     delivery.state_ = own.state;
-    // relaxed, both: the hold is this member's own.
+    // relaxed, both: the entry is this member's own.
     delivery.position_ = load_relaxed<Why::own>(entry.position);
     delivery.record.partition =
         InFlightPlace::unpack(load_relaxed<Why::own>(entry.where)).partition;
@@ -286,7 +286,7 @@ inline Result<void> MemberCore::requeue(const Delivery& delivery, std::chrono::n
   return settle(returned, InFlightPhase::returned);
 }
 
-// Stores in the hold how long nobody may retake the record. False if others have it, because its
+// Stores in the entry how long nobody may retake the record. False if others have it, because its
 // lease ran out.
 inline bool MemberCore::delay_entry(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
   InFlightEntry& entry = entry_at(group(), MemberPlace::ref_of(delivery.entry_));

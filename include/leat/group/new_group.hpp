@@ -69,7 +69,7 @@ class NewGroup {
     for (const CursorValue& value : cursors) {
       store_relaxed<Why::published_later>(cursor->place, value.place);
       store_relaxed<Why::published_later>(cursor->record, value.record);
-      ++cursor;  // Its limit is 0: nothing may be handed out before the keeper has saved more.
+      ++cursor;  // Its limit is 0: nothing may be handed out before the archiver has saved more.
     }
   }
   // Durable topics.
@@ -86,7 +86,7 @@ class NewGroup {
     LEAT_CRASH_POINT("group:filled");
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) != 0) continue;
-      // [group] seq_cst: after everything in the file, and before a look at whether the subscriber
+      // [group] seq_cst: after everything in the file, and before a check of whether the subscriber
       // that keeps the room was evicted, and before it leaves.
       (void)exchange<Edge::group>(topic_.header().groups[slot], geometry_.number);
       file_.clear();

@@ -1,5 +1,5 @@
 // Looking after the other members of a group: settles dead ones, and takes records away from
-// members that claimed them and make no progress, or whose lease ran out.
+// members that took them and make no progress, or whose lease ran out.
 // docs/internals/groups.md, "Deaths".
 #pragma once
 
@@ -31,13 +31,13 @@ class OtherMembers {
   std::int64_t end_leases() noexcept;
 
  private:
-  // Most time between two looks at the holds of a member that makes no progress and has nothing to take.
+  // Most time between two looks at the entries of a member that makes no progress and has nothing to take.
   static constexpr std::int64_t kMostPause = 1024 * kOthersDie;
 
-  // Another member's `handed`, and since when, or since the last look at its holds, it has not changed.
+  // Another member's `handed`, and since when, or since the last look at its entries, it has not changed.
   struct Progress {
     std::uint64_t handed = 0;
-    std::uint64_t taking = 0;  // Its last claim.
+    std::uint64_t taking = 0;  // Its last take.
     std::int64_t since_ns = 0;
     std::int64_t pause_ns = kOthersDie;  // Until the next look.
   };
@@ -73,7 +73,7 @@ inline std::int64_t OtherMembers::check() noexcept {
     if (index == place_.seat) continue;
     const GroupSeat& other = place_.group.seat(index);
     const std::uint64_t identity = load_acquire<Edge::in_flight>(other.identity);
-    // [in-flight] acquire: in_flight was raised before the records that it counts were claimed.
+    // [in-flight] acquire: in_flight was raised before the records that it counts were taken.
     if (identity == 0 || load_acquire<Edge::in_flight>(other.in_flight) == 0) continue;
     if (!byte_is_locked(place_.topic.control_fd(), lock_offset(identity))) {
       settle_dead_member(place_.topic, place_.group, index, identity);
@@ -87,8 +87,8 @@ inline std::int64_t OtherMembers::check() noexcept {
   return any || keys_.others_have_slots() ? kOthersDie : 0;
 }
 
-// Takes what a member has claimed and not handed out, if it makes no progress. A member that works on one record for
-// long has nothing to take, and a look visits all holds of the group: so the next look comes later each time, unless
+// Takes what a member has taken and not handed out, if it makes no progress. A member that works on one record for
+// long has nothing to take, and a look visits all entries of the group: so the next look comes later each time, unless
 // the member has done something that may have made a record ready or returned.
 inline void OtherMembers::note_progress(std::uint32_t seat, Progress& progress,
                                         std::int64_t now) noexcept {
@@ -110,7 +110,7 @@ inline void OtherMembers::note_progress(std::uint32_t seat, Progress& progress,
       take_ready_of(seat) ? kOthersDie : std::min(2 * progress.pause_ns, kMostPause);
 }
 
-// Takes away what another member has claimed and not handed out. False if there is nothing of that kind.
+// Takes away what another member has taken and not handed out. False if there is nothing of that kind.
 inline bool OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
   LEAT_CRASH_POINT("others:looking");
   bool any = false;
@@ -158,7 +158,7 @@ inline std::int64_t OtherMembers::end_leases() noexcept {
 // Returns another member's record to the group. If this member dies before announce_taken(), others
 // find that it had records in flight, and announce it.
 inline void OtherMembers::take_away(InFlightEntry& entry, InFlightState state) noexcept {
-  // A claim that may still fail has no records to take.
+  // A take that may still fail has no records to take.
   if (may_be_unmade(place_.group, state)) return;
   if (!std::exchange(is_taking_, true)) entries_.raise_in_flight(1);
   std::uint64_t word = state.pack();

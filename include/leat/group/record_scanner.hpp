@@ -1,9 +1,9 @@
-// Walks the records of a partition from a group's cursor on, without holding anything.
+// Scans the records of a partition from a group's cursor on, without holding anything.
 //
-// What it reads counts only if the cursor is then swapped from the place where the walk began. The
+// What it reads counts only if the cursor is then swapped from the place where the scan began. The
 // cursor itself keeps the memory until it moves; if it has moved, the swap fails and everything
 // that was read is discarded. So all reads are atomic and all numbers are checked.
-// docs/internals/groups.md, "Claiming".
+// docs/internals/groups.md, "Taking".
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace leat::inline v0::detail {
 
-// A record, perhaps of a batch, as the walk found it.
+// A record, perhaps of a batch, as the scan found it.
 struct ScannedRecord {
   std::uint64_t position = 0;  // of the record, or of its batch, in granules
   std::uint64_t offset = 0;
   InFlightPlace where;
   std::uint32_t detail = 0;
   const std::byte* payload = nullptr;  // Durable topics: none, it is read when it is handed out.
-  // Hash of its key. The walk sets it in durable topics; RecordTaker, if the group goes by key.
+  // Hash of its key. The scan sets it in durable topics; RecordTaker, if the group goes by key.
   std::uint64_t key = 0;
 };
 
@@ -43,7 +43,7 @@ class RecordScanner {
         key_{topic.geometry().key},
         partition_{partition} {}
 
-  // Durable topics: walks by offset from now on.
+  // Durable topics: scans by offset from now on.
   void read_stored(std::unique_ptr<StoredScanner> stored) noexcept {
     stored_ = std::move(stored);
     segment_granules_ = 0;  // So that next() asks next_segment().
@@ -84,7 +84,7 @@ class RecordScanner {
     return CursorValue::make(segment_.position + granule_, taker, is_at_end ? 0 : records_before_,
                              batch_index(), take_number);
   }
-  // Whether the walker is at this cursor, in a segment that is mapped.
+  // Whether the scanner is at this cursor, in a segment that is mapped.
   bool is_at(const CursorValue& at) const noexcept {
     return granule_ < segment_granules_ && cursor(at.taker(), at.take_number()) == at;
   }
@@ -175,7 +175,7 @@ class RecordScanner {
     return Scan::skipped;
   }
 
-  // Whether the next segment is mapped, and the walk has passed all records of this one.
+  // Whether the next segment is mapped, and the scan has passed all records of this one.
   bool next_is_mapped() const noexcept {
     const SegmentEntry& next = view_.entry(segment_.number + 1);
     // [segment-map] acquire: base_offset was stored before.
@@ -199,7 +199,7 @@ class RecordScanner {
   }
 
   // Goes to a cursor in the middle of a batch. Members that take turns in a large batch come here with each claim,
-  // so it goes on from where the walker is, or was, in this batch, if the cursor is behind that place.
+  // so it goes on from where the scanner is, or was, in this batch, if the cursor is behind that place.
   [[gnu::noinline]] Scan go_to_batch(std::uint64_t granule, const CursorValue& cursor) noexcept {
     const std::uint64_t index = cursor.batch_index();
     const auto is_before_it = [&](const BatchPlace& place) {
@@ -227,7 +227,7 @@ class RecordScanner {
     return Scan::skipped;
   }
 
-  // A place in a batch, as the walker has found it.
+  // A place in a batch, as the scanner has found it.
   struct BatchPlace {
     std::uint64_t segment = 0;
     std::uint64_t granule = 0;  // of the batch
@@ -313,7 +313,7 @@ class RecordScanner {
   BatchPlace seen_;  // Where go_to() last was in the middle of a batch.
 };
 
-// Where a record of a batch was found, so that those behind it are found without a walk from the first one.
+// Where a record of a batch was found, so that those behind it are found without a scan from the first one.
 struct FoundInBatch {
   std::uint64_t position = 0;  // of the batch
   std::uint32_t partition = 0;
@@ -321,14 +321,14 @@ struct FoundInBatch {
   std::size_t at = sizeof(BatchHeader);  // Its frame, in bytes from the beginning of the payload.
 };
 
-// Finds and checks the record of a hold, in place. The hold keeps its memory. Nothing if the hold
+// Finds and checks the record of an entry, in place. The entry keeps its memory. Nothing if the entry
 // names no valid record.
 inline std::optional<ScannedRecord> find_in_flight(const MappedTopic& topic,
                                                    const std::byte* records,
                                                    const InFlightEntry& entry,
                                                    FoundInBatch& last) noexcept {
   const Geometry& geometry = topic.geometry();
-  // relaxed, all: stored before the hold's state.
+  // relaxed, all: stored before the entry's state.
   ScannedRecord found;
   found.position = load_relaxed<Why::stored_before>(entry.position);
   found.offset = load_relaxed<Why::stored_before>(entry.offset);

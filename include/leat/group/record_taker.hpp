@@ -1,10 +1,10 @@
-// Claims new records for a member.
+// Takes new records for a member.
 //
 //     if (taker.take(64, InFlightPhase::ready) == Found::some) …  // they are in `ready`
 //
-// A claim walks the records from the group's cursor on, stores a hold for each, and swaps the
-// cursor to the end of the walk. If the swap fails, all of it is undone.
-// docs/internals/groups.md, "Claiming", has the proof.
+// A take scans the records from the group's cursor on, stores an entry for each, and swaps the
+// cursor to the end of the scan. If the swap fails, all of it is undone.
+// docs/internals/groups.md, "Taking", has the proof.
 #pragma once
 
 #include <algorithm>
@@ -31,16 +31,16 @@ class RecordTaker {
 
   void reserve();  // Throws bad_alloc.
 
-  // Claims up to `want` records of one partition, the next one that has some. `phase` is the
-  // initial phase of their holds. If there are some, they are in `ready`.
+  // Takes up to `want` records of one partition, the next one that has some. `phase` is the
+  // initial phase of their entries. If there are some, they are in `ready`.
   Found take(std::size_t want, InFlightPhase phase) noexcept;
   // Ends a pause in taking. Called when returned records were retaken.
   void resume() noexcept;
 
-  // Whether there is a record to claim, a gap to pass, or a next segment to enter.
+  // Whether there is a record to take, a gap to pass, or a next segment to enter.
   bool has_more() noexcept;
   bool is_pausing() const noexcept { return take_again_ns_ != 0 && now_ns() < take_again_ns_; }
-  // When the pause ends; 0 if there is none, or if it is over and there is nothing to claim.
+  // When the pause ends; 0 if there is none, or if it is over and there is nothing to take.
   std::int64_t pause_ends_ns(std::int64_t now) noexcept {
     return take_again_ns_ > now || (take_again_ns_ != 0 && has_more()) ? take_again_ns_ : 0;
   }
@@ -50,14 +50,14 @@ class RecordTaker {
 
   // Number of members of the group, as last counted.
   std::size_t members() const noexcept { return members_; }
-  // Whether `position` is in a segment before the one being claimed from, which publishers may be
+  // Whether `position` is in a segment before the one being taken from, which publishers may be
   // able to reuse once the records there are settled.
   bool is_behind(std::uint32_t partition, std::uint64_t position) const noexcept {
     return partition < lanes_.size() && position < lanes_[partition].scanner.segment_position();
   }
-  // Durable topics: the gaps that this member's claims have passed. The caller empties it.
+  // Durable topics: the gaps that this member's takes have passed. The caller empties it.
   FixedList<Event>& events() noexcept { return events_; }
-  // Durable topics: why the last claim failed; ok if what was read makes no sense.
+  // Durable topics: why the last take failed; ok if what was read makes no sense.
   Error error() const noexcept { return error_; }
 
  private:
@@ -72,17 +72,17 @@ class RecordTaker {
     RecordScanner scanner;
     HoleWatch hole;
   };
-  // One attempt to claim.
+  // One attempt to take.
   struct Attempt {
-    CursorValue from;                 // The cursor where the walk begins.
-    TakeName name;                    // The claim's number and partition.
-    std::uint64_t state = 0;          // Initial state of its holds.
-    Scan scan = Scan::nothing;        // How the walk ended.
-    std::uint64_t first_segment = 0;  // Segment where the walk began.
+    CursorValue from;                 // The cursor where the scan begins.
+    TakeName name;                    // The take's number and partition.
+    std::uint64_t state = 0;          // Initial state of its entries.
+    Scan scan = Scan::nothing;        // How the scan ended.
+    std::uint64_t first_segment = 0;  // Segment where the scan began.
     std::size_t share = 0;            // Maximum number of records.
     InFlightTable::Reservation entries = {};
-    std::size_t events = 0;  // Number of events before the walk.
-    bool has_moved = false;  // The walk passed a gap or the end of a segment.
+    std::size_t events = 0;  // Number of events before the scan.
+    bool has_moved = false;  // The scan passed a gap or the end of a segment.
     bool is_late = false;    // By key: another member moved the cursor first.
   };
   enum class End : std::uint8_t { some, none, again, failed };
@@ -114,13 +114,13 @@ class RecordTaker {
   Redelivery& redelivery_;
   std::vector<Lane> lanes_;
   std::size_t next_lane_ = 0;
-  FixedList<ReadyRecord> parked_;  // Parked by the current claim.
+  FixedList<ReadyRecord> parked_;  // Parked by the current take.
   FixedList<Event> events_;
   Error error_;
   std::size_t may_park_ = kAhead;    // Records to park before the next pause.
   std::size_t park_run_ = kAhead;    // Records to park between two pauses.
-  std::int64_t take_again_ns_ = 0;   // No claims before this time; 0: no pause.
-  bool has_gained_ = false;          // Whether the last claim gained a record.
+  std::int64_t take_again_ns_ = 0;   // No takes before this time; 0: no pause.
+  bool has_gained_ = false;          // Whether the last take gained a record.
   std::uint32_t members_ = 1;
   std::uint32_t takes_until_count_ = 0;
 };
@@ -154,7 +154,7 @@ inline Found RecordTaker::take(std::size_t want, InFlightPhase phase) noexcept {
 }
 
 inline bool RecordTaker::must_pause() noexcept {
-  // By key: many records are waiting and the last claim gained none. More would be parked, too.
+  // By key: many records are waiting and the last take gained none. More would be parked, too.
   if (take_again_ns_ == 0 && redelivery_.waiting() >= kEnoughWaiting && !has_gained_) [[unlikely]]
     pause();
   if (take_again_ns_ == 0) return false;
@@ -186,7 +186,7 @@ inline void RecordTaker::resume() noexcept {
   return std::min<std::size_t>(want, std::max<std::uint64_t>(1, backlog / (2 * members_)));
 }
 
-// ---- The steps of a claim -----------------------------------------------------------------------
+// ---- The steps of a take -----------------------------------------------------------------------
 
 inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase phase) noexcept {
   const std::uint32_t partition = lane.partition();
@@ -217,14 +217,14 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   return place_.group.is_closed() ? Found::closed : Found::corrupt;
 }
 
-// First step: picks a claim number whose low bits the cursor does not show for this seat now. A
-// cursor that shows them later then names this claim.
+// First step: picks a take number whose low bits the cursor does not show for this seat now. A
+// cursor that shows them later then names this take.
 [[gnu::always_inline]] inline void RecordTaker::name_take(Attempt& take, std::uint32_t partition,
                                                           InFlightPhase phase) noexcept {
   std::uint64_t number = entries_.take_number() + 1;
   if (names_take(take.from, place_.seat, {number, 0})) ++number;
   take.name = {number, partition};
-  // [group-cursor] release: visible before the claim's holds.
+  // [group-cursor] release: visible before the take's entries.
   store_release<Edge::group_cursor>(place_.own_seat().taking, take.name.pack());
   take.state = InFlightState{.phase = phase,
                              .owner = place_.owner(),
@@ -233,7 +233,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
                    .pack();
 }
 
-// Second step: walks the records from the cursor on and stores a hold for each.
+// Second step: scans the records from the cursor on and stores an entry for each.
 [[gnu::always_inline]] inline void RecordTaker::enter_records(Attempt& take, Lane& lane,
                                                               std::size_t want) noexcept {
   RecordScanner& scanner = lane.scanner;
@@ -274,7 +274,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   GroupSeat& seat = place_.own_seat();
   if (ref.row() == place_.seat && load_relaxed<Why::own>(seat.entry_high) <= ref.index())
     store_release<Edge::in_flight>(seat.entry_high, ref.index() + 1);
-  // [in-flight-place] release, both: the reads of this hold's previous record are complete.
+  // [in-flight-place] release, both: the reads of this entry's previous record are complete.
   store_release<Edge::in_flight_place>(entry.position, record.position);
   store_relaxed<Why::published_later>(entry.offset, record.offset);
   store_release<Edge::in_flight_place>(entry.where, record.where.pack());
@@ -283,7 +283,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
     store_relaxed<Why::published_later>(entry.key, record.key);
   }
   lease_.begin(entry);
-  // [in-flight] release: after the facts above.
+  // [in-flight] release: after the fields above.
   store_release<Edge::in_flight>(entry.state, state);
 }
 
@@ -291,7 +291,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
 [[gnu::always_inline]] inline void RecordTaker::gain_keys(Attempt& take,
                                                           std::uint32_t partition) noexcept {
   if (!place_.by_key) return;
-  // If the cursor has moved, this claim will fail. It then gains no keys: a member that claims the
+  // If the cursor has moved, this take will fail. It then gains no keys: a member that takes the
   // same records would find them taken, and park its records in vain.
   take.is_late = place_.group.load_cursor(partition) != take.from;
   if (take.is_late) {
@@ -301,7 +301,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   }
 }
 
-// Fourth step: swaps the cursor. True if it was still where the walk began: the claim is made.
+// Fourth step: swaps the cursor. True if it was still where the scan began: the take is made.
 [[gnu::always_inline]] inline bool RecordTaker::swap_cursor(const Attempt& take,
                                                             const RecordScanner& scanner) noexcept {
   const bool has_passed = take.has_moved || !ready_.empty() || !parked_.empty();
@@ -315,11 +315,11 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   return true;
 }
 
-// Last step of a claim that was made: records in ready_ become this member's, those in parked_
+// Last step of a take that was made: records in ready_ become this member's, those in parked_
 // become available to all members.
 [[gnu::always_inline]] inline RecordTaker::End RecordTaker::keep_taken(
     const Attempt& take, const RecordScanner& scanner) noexcept {
-  // If the group was deleted meanwhile, the walked memory may have been reused. If not, the holds
+  // If the group was deleted meanwhile, the scanned memory may have been reused. If not, the entries
   // keep it from now on.
   if (place_.group.is_closed()) [[unlikely]] {
     ready_.begin();
@@ -350,7 +350,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   if (!parked_.empty()) park();
 }
 
-// Returns the records of this claim whose keys it could not gain.
+// Returns the records of this take whose keys it could not gain.
 [[gnu::noinline]] inline void RecordTaker::park() noexcept {
   bool announces = false;
   for (const ReadyRecord& one : parked_) {
@@ -371,7 +371,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   redelivery_.note_parked(parked_.size());
   entries_.lower_in_flight(parked_.size());
   // Pauses after a run of parked records, because taking more gains little while others have the
-  // keys. Each run is longer than the last, so that the claims get past these records in the end.
+  // keys. Each run is longer than the last, so that the takes get past these records in the end.
   may_park_ -= std::min(may_park_, parked_.size());
   if (may_park_ == 0) {
     park_run_ = std::min(2 * park_run_, kMaxParkRun);
@@ -381,7 +381,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   parked_.clear();
 }
 
-// Last step of a claim that was not made, and will not be: undoes it.
+// Last step of a take that was not made, and will not be: undoes it.
 inline RecordTaker::End RecordTaker::drop_taken(const Attempt& take,
                                                 std::uint32_t partition) noexcept {
   const bool any = !ready_.empty() || !parked_.empty();
@@ -393,12 +393,12 @@ inline RecordTaker::End RecordTaker::drop_taken(const Attempt& take,
   if (take.scan != Scan::corrupt && !any && !take.has_moved) {
     if (stored != nullptr && stored->is_at_limit())
       announce_group_moved(place_.topic, GroupNews::urgent);
-    // Spare holds may be usable with a larger claim number: try again.
+    // Spare entries may be usable with a larger take number: try again.
     if (entries_.take_number() >= take.name.number) return End::again;
     if (take.share != 0 && entries_.was_short(take.entries)) pause();
     return End::none;
   }
-  // Corrupt, unless the cursor has moved: then the walked memory may have been overwritten.
+  // Corrupt, unless the cursor has moved: then the scanned memory may have been overwritten.
   if (take.scan == Scan::corrupt && place_.group.load_cursor(partition) == take.from) {
     error_ = stored != nullptr ? stored->error() : Error{};
     return End::failed;
@@ -417,7 +417,7 @@ inline void RecordTaker::drop_entries(std::uint64_t word) noexcept {
   for (const ReadyRecord& one : parked_) {
     (void)exchange<Edge::in_flight>(entry_at(place_.group, one.ref).state, dropped);
     if (one.record.key == 0) continue;
-    // The hold may have blocked a member that tried to retake returned records of this slot.
+    // The entry may have blocked a member that tried to retake returned records of this slot.
     const std::uint64_t slot = load_seq_cst<Edge::key_slot>(place_.group.key_slot(one.record.key));
     announces = announces || KeySlot::unpack(slot).marked;
   }
@@ -449,8 +449,8 @@ inline Result<std::int64_t> RecordTaker::repair_holes() {
       continue;
     }
     const CursorValue cursor = place_.group.load_cursor(partition);
-    // In this order: first what is claimed, then once more what is visible, as in
-    // PartitionReader::repair_hole(). If the walker is not at the cursor, there is no hole: the
+    // In this order: first what is taken, then once more what is visible, as in
+    // PartitionReader::repair_hole(). If the scanner is not at the cursor, there is no hole: the
     // segment is not mapped yet, or the cursor has moved.
     if (has_next(lane) || !lane.scanner.has_hole() || has_next(lane) ||
         !lane.scanner.is_at(cursor)) {

@@ -1,4 +1,4 @@
-// Pins segments that a member reads without holding them: while it walks from a cursor, and while
+// Pins segments that a member reads without holding them: while it scans from a cursor, and while
 // it reads a record whose lease may run out meanwhile. docs/internals/groups.md, "Room".
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace leat::inline v0::detail {
 
 // Pins only where it is not enough to discard what was read: by key, because keys are in payloads;
-// and under policy `grow`, because memory that was given back must not be touched.
+// and under policy `grow`, because memory that was freed must not be touched.
 class SegmentPins {
  public:
   explicit SegmentPins(const MemberPlace& place) noexcept : place_{place} {}
@@ -24,7 +24,7 @@ class SegmentPins {
     return oldest <= segment ||
            (place_.group.load_cursor(partition) == cursor && !place_.group.is_closed());
   }
-  // Pins the segment of a hold's record. The pin was in time if the hold's state, read afterwards,
+  // Pins the segment of an entry's record. The pin was in time if the entry's state, read afterwards,
   // has not changed. Returns the partition to unpin.
   std::uint32_t pin(const InFlightEntry& entry) noexcept {
     if (!place_.must_pin) return 0;
@@ -44,7 +44,7 @@ class SegmentPins {
 
  private:
   void store_pin(std::uint32_t partition, std::uint64_t segment) noexcept {
-    // [retire] seq_cst: before oldest_segment, or the hold's state, is read.
+    // [retire] seq_cst: before oldest_segment, or the entry's state, is read.
     (void)exchange<Edge::retire>(*words_of(partition).pin, segment);
   }
 
@@ -69,8 +69,8 @@ class SegmentPins {
 
 // Protects the reading of a record that this member holds. In a group with a lease, the lease may
 // run out meanwhile; others may then settle the record, so that its memory can be reused or given
-// back. What was read from reused memory is discarded. Memory that was given back must not be
-// touched, so the pin keeps it from being given back.
+// back. What was read from reused memory is discarded. Memory that was freed must not be
+// touched, so the pin keeps it from being freed.
 class InFlightRead {
  public:
   InFlightRead(SegmentPins& pins, const InFlightEntry& entry, std::uint64_t state) noexcept

@@ -1,4 +1,4 @@
-// Reads records of a durable topic that a member has claimed, each by its offset.
+// Reads records of a durable topic that a member has taken, each by its offset.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class StoredFetch {
     copies_.resize(place_.geometry().in_flight_limit);
   }
 
-  // Memory for the copy of a hold's record, until let_go(). Throws bad_alloc.
+  // Memory for the copy of an entry's record, until let_go(). Throws bad_alloc.
   std::vector<std::byte>& copy(InFlightRef ref) {
     return ref.row() == place_.seat ? copies_[ref.index()] : other_copies_[ref.word()];
   }
@@ -100,7 +100,7 @@ class StoredFetch {
  private:
   const MemberPlace& place_;
   std::vector<OffsetReader> readers_;  // By partition; none unless the topic is durable.
-  // Of records in the user's hands: by hold of the own row, and of those in others.
+  // Of records in the user's hands: by entry of the own row, and of those in others.
   std::vector<std::vector<std::byte>> copies_;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> other_copies_;
 };

@@ -1,12 +1,12 @@
-// The keeper's office: copies a durable topic's committed records to disk, one process at a time.
+// The archiver: copies a durable topic's committed records to disk, one process at a time.
 //
 //     Archiver archiver{topic, disk, directory, manifest};
 //     if (archiver.take_over(seen)) while (archiver.write()) …
 //     archiver.hand_over();
 //
-// Used by one thread at a time. An office has a number, which each new keeper increments. Everything
-// that a keeper tells others goes through words that carry its number. So a keeper that was followed
-// (replaced) while it was stopped changes nothing: docs/internals/durable.md, "Offices".
+// Used by one thread at a time. An epoch is a number, which each new archiver increments. Everything
+// that an archiver tells others goes through words that carry its number. So an archiver that was superseded
+// (replaced) while it was stopped changes nothing: docs/internals/durable.md, "Epochs".
 #pragma once
 
 #include <algorithm>
@@ -42,12 +42,12 @@ class Archiver {
         manifest_{manifest},
         retention_{disk, directory, manifest.topic} {}
 
-  // The word that take() needs, and whether the keeper that it names is alive; see ArchiverEpoch.
+  // The word that take_over() needs, and whether the archiver that it names is alive; see ArchiverEpoch.
   std::uint64_t word() const noexcept { return epoch_.word(); }
   bool is_alive(std::uint64_t word) const noexcept { return epoch_.is_alive(word); }
   bool is_active() const noexcept { return is_active_; }
   std::uint64_t epoch() const noexcept { return epoch_.number(); }
-  // Whether no other process has followed the one that tried last to take it.
+  // Whether no other process has taken over from the one that tried last to take it.
   bool is_own() const noexcept { return epoch_.is_own(); }
   void publish_state(DiskState state, std::int32_t reason) noexcept {
     epoch_.publish_state(state, reason);
@@ -59,7 +59,7 @@ class Archiver {
     return epoch_.wait_for_disk(work);
   }
 
-  // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
+  // Takes over from the archiver that `seen` names, which handed over, is dead, or has not moved.
   // False if another process takes it.
   // After an error, leave() releases the lock.
   //   no_space   the disk is full; try again later
@@ -69,7 +69,7 @@ class Archiver {
     auto counted = epoch_.take(directory_, seen, manifest_.topic.partition_count);
     if (!counted || !*counted) return counted;
     LEAT_CRASH_POINT("archiver:fenced");
-    // Told just before by the last keeper: nobody writes any more.
+    // Told just before by the last archiver: nobody writes any more.
     if (window_.state() == DiskState::read_only) {
       epoch_.release();
       return false;
@@ -80,11 +80,11 @@ class Archiver {
     checkpoint_.reset();
     retention_.begin_term();
     auto begun = wait_for_disk([&]() -> Result<void> {
-      delete_spares(disk_, directory_);  // of earlier keepers
+      delete_spares(disk_, directory_);  // of earlier archivers
       auto ready = (seen & 1) != 0 ? continue_files() : begin_new_files();
       if (ready) ready = begin_reading();
       if (ready) ready = store_checkpoint(false);
-      // Keepers that died may never have ended a file. Each has made one: so several go.
+      // Archivers that died may never have ended a file. Each has made one: so several go.
       for (int i = 0; ready && i < 4 && (i == 0 || retention_.has_more()); ++i)
         ready = expire(retention_.next_partition(), false);
       return ready;
@@ -100,10 +100,10 @@ class Archiver {
   }
 
   // Writes what is committed, and syncs what is due. Returns how many bytes it wrote.
-  //   not_in_flight  another process has followed this one: the office is gone
-  //   others     as for take()
+  //   not_in_flight  another process has taken over from this one: it is superseded
+  //   others     as for take_over()
   Result<std::uint64_t> write() {
-    // A keeper that was followed may find nothing to write, and would then not notice.
+    // An archiver that was superseded may find nothing to write, and would then not notice.
     if (!is_own()) return Errc::not_in_flight;
     for (bool is_over = true; is_over && is_finishing();) {
       auto finished = finish_first(false);
@@ -161,7 +161,7 @@ class Archiver {
     for (std::uint32_t i = 0; repairer_ && i < parts_.size(); ++i) {
       Part& part = parts_[i];
       if (part.prefix.has_more()) continue;
-      // Pinned, because a keeper that was followed no longer keeps the segment from being reused.
+      // Pinned, because an archiver that was superseded no longer keeps the segment from being reused.
       Repair pin{topic_, i, repairer_.index()};
       if (pin.pin(part.prefix.segment()))
         (void)part.hole.check(topic_, i, repairer_.index(), part.prefix.place());
@@ -182,7 +182,7 @@ class Archiver {
     return expire_if_due();
   }
   bool has_more_to_expire() const noexcept { return retention_.has_more(); }
-  // Acts as if that had been done, because another keeper does it.
+  // Acts as if that had been done, because another archiver does it.
   void put_expiry_off() noexcept { retention_.put_off(); }
   // In ns on the monotonic clock; kNever if nothing gets too old.
   std::int64_t next_expiry_ns() const noexcept { return retention_.next_ns(); }
@@ -230,7 +230,7 @@ class Archiver {
       has_all_files = has_all_files && part.writer.synced().file.generation != 0;
     }
     LEAT_CRASH_POINT("archiver:files_ended");
-    if (!has_all_files) {  // A keeper that died has left the last file as it was.
+    if (!has_all_files) {  // An archiver that died has left the last file as it was.
       if (auto ended = recover(disk_, directory_, manifest_); !ended) return ended.error();
       checkpoint_.reset();
     }
@@ -291,11 +291,11 @@ class Archiver {
     return {};
   }
 
-  // After a keeper that died, or was stopped: begins new files. Whatever the others have written or will
+  // After an archiver that died, or was stopped: begins new files. Whatever the others have written or will
   // write from there on does not count, because these files are later ones.
-  //   os        They begin at `written`, because nothing before is kept in memory. What the last keeper
+  //   os        They begin at `written`, because nothing before is kept in memory. What the last archiver
   //             did not sync is synced first.
-  //   others    They begin at `durable`, and what follows is written again: if a sync of the last keeper
+  //   others    They begin at `durable`, and what follows is written again: if a sync of the last archiver
   //             failed, another one might wrongly succeed.
   Result<void> begin_new_files() {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
@@ -352,7 +352,7 @@ class Archiver {
                : synced_ns_ + window_.sync_interval_ns();
   }
 
-  // Tells waiting threads how much is on the medium.
+  // Tells waiting threads how much is on stable storage.
   Result<void> announce_durable(std::uint32_t index) noexcept {
     Part& part = parts_[index];
     const std::uint64_t durable = part.writer.durable_offset();
@@ -391,7 +391,7 @@ class Archiver {
   }
 
   Result<std::uint64_t> write_partition(std::uint32_t index) {
-    // A keeper that was followed may read what is being overwritten. Its files do not count.
+    // An archiver that was superseded may read what is being overwritten. Its files do not count.
     const RacingReads scope;
     Part& part = parts_[index];
     std::uint64_t bytes = 0;
@@ -415,7 +415,7 @@ class Archiver {
       if (begins_file) retention_.note_made(part.writer.file_name());
       LEAT_CRASH_POINT("archiver:written");
       if (!epoch_.move(window_.partition(index).written, part.prefix.offset())) {
-        // If the follower has deleted its own first files meanwhile, this one would seem to count.
+        // If the successor has deleted its own first files meanwhile, this one would seem to count.
         if (begins_file)
           (void)disk_.delete_file(directory_, part.writer.file_name().text().c_str());
         return Errc::not_in_flight;
@@ -431,7 +431,7 @@ class Archiver {
     return bytes;
   }
 
-  // `os`: nobody waits for the disk, so a full file is synced while the keeper goes on.
+  // `os`: nobody waits for the disk, so a full file is synced while the archiver goes on.
   bool is_lazy() const noexcept { return window_.durability() == StoredDurability::os; }
 
   // Only files that are synced are deleted, so with --retention-bytes they are at most a quarter more.
@@ -454,8 +454,8 @@ class Archiver {
     return {};
   }
 
-  // If the sync in progress fails, the next keeper's might wrongly succeed. Does not wait if this keeper was
-  // followed: no process would learn the result.
+  // If the sync in progress fails, the next archiver's might wrongly succeed. Does not wait if this archiver was
+  // superseded: no process would learn the result.
   void take_last_result() noexcept {
     if (!is_active_ || !is_first_started_ || !is_own()) return;
     const int file = ended_.front().file.file.get();
@@ -507,7 +507,7 @@ class Archiver {
   }
 
   Result<void> store_checkpoint(bool is_closed) {
-    // Another keeper may have stored one since: then this one was followed.
+    // Another archiver may have stored one since: then this one was superseded.
     auto loaded = CheckpointFile::load(disk_, directory_, manifest_);
     if (!loaded) return loaded.error();
     if (!is_closed && loaded->value().state.generation > epoch()) return Errc::not_in_flight;
@@ -524,7 +524,7 @@ class Archiver {
                  synced.file.generation, synced.bytes,          synced.end_offset,
                  synced.newest_ms};
       }
-      // Without a file of this office nothing was written since, but offsets may be lost.
+      // Without a file of this epoch nothing was written since, but offsets may be lost.
       if (is_closed) entry.durable_offset = part.writer.end_offset();
       entry.reserved_offset = std::max(
           entry.reserved_offset, part.writer.end_offset() + reserved_at_once(manifest_.topic));
@@ -549,7 +549,7 @@ class Archiver {
   std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due now.
   Retention retention_;
   std::vector<Part> parts_;
-  std::deque<FullFile> ended_;       // Not on the medium yet.
+  std::deque<FullFile> ended_;       // Not on stable storage yet.
   BackgroundSync background_;        // of the first one,
   bool is_first_started_ = false;    // if it was started,
   std::int64_t first_began_ns_ = 0;  // and when

@@ -1,11 +1,11 @@
-// The right to be a durable topic's keeper: a number, the lock that shows that its owner is alive, and the words that
+// The right to be a durable topic's archiver: a number, the lock that shows that its owner is alive, and the words that
 // only the owner of the latest number can change.
 //
 //     ArchiverEpoch epoch{window};
 //     if (*epoch.take(directory, epoch.word(), partition_count)) epoch.move(word, offset);
 //     epoch.release();
 //
-// Used by one thread at a time. docs/internals/durable.md, "Offices", says why a keeper that was followed changes
+// Used by one thread at a time. docs/internals/durable.md, "Epochs", says why an archiver that was superseded changes
 // nothing.
 #pragma once
 
@@ -25,7 +25,7 @@ class ArchiverEpoch {
  public:
   explicit ArchiverEpoch(DurableWindow& window) noexcept : window_{window} {}
 
-  // Opens the file whose locks tell who is in office.
+  // Opens the file whose locks tell who is the archiver.
   Result<void> open_probe(int directory) {
     auto file = open_data_lock(directory);
     if (!file) return file.error();
@@ -33,17 +33,17 @@ class ArchiverEpoch {
     return {};
   }
 
-  // The word that take() needs. Bit 0: the office is vacant; its last keeper handed over in order.
+  // The word that take() needs. Bit 0: the epoch is vacant; its last archiver handed over in order.
   std::uint64_t word() const noexcept {
     // [archiver] acquire: the facts of a handover were stored before.
     return load_acquire<Edge::archiver>(window_.header().epoch);
   }
-  // Whether the keeper that the word names is alive. Takes a system call.
+  // Whether the archiver that the word names is alive. Takes a system call.
   bool is_alive(std::uint64_t word) const noexcept {
     return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), lock_of(word >> 1));
   }
   std::uint64_t number() const noexcept { return number_; }
-  // Whether no other process has followed the one that tried last to take it.
+  // Whether no other process has taken over from the one that tried last to take it.
   bool is_own() const noexcept { return word() == number_ << 1; }
 
   // Counts the word up from `seen`, locks the byte of the new number, and puts the number on all words. False if
@@ -66,7 +66,7 @@ class ArchiverEpoch {
     lock_ = std::move(*lock);
     return true;
   }
-  // Marks the office as vacant. Fails if this process was followed.
+  // Marks the epoch as vacant. Fails if this process was superseded.
   void hand_over() noexcept {
     // [archiver] release: behind the facts.
     std::uint64_t own = number_ << 1;
@@ -81,14 +81,14 @@ class ArchiverEpoch {
     return seen.epoch == number_ && (seen.value >= to || set(word, to));
   }
 
-  // Publishes the state of the disk, unless this process was followed.
+  // Publishes the state of the disk, unless this process was superseded.
   void publish_state(DiskState state, std::int32_t reason) noexcept {
     if (!take_owned(window_.header().trouble, number_)) return;  // take() may have failed before.
     (void)set(window_.header().trouble,
               static_cast<std::uint64_t>(state) | std::uint64_t{static_cast<std::uint32_t>(reason)}
                                                       << 32);
   }
-  // Shows the processes that stand by that this keeper is not stopped.
+  // Shows the processes that stand by that this archiver is not stopped.
   void beat() noexcept {
     std::uint32_t& beats = window_.header().beats;
     store_relaxed<Why::hint>(beats, load_relaxed<Why::hint>(beats) + 1);
@@ -98,7 +98,7 @@ class ArchiverEpoch {
   std::invoke_result_t<Work> wait_for_disk(const Work& work) {
     std::uint32_t& syncing = window_.header().syncing;
     const auto own = static_cast<std::uint32_t>(number_);
-    // [archiver] Swapped, so that it never replaces the number of one that has followed.
+    // [archiver] Swapped, so that it never replaces the number of one that has taken over.
     std::uint32_t seen = load_relaxed<Why::hint>(syncing);
     while (seen < own && !compare_exchange<Edge::archiver>(syncing, seen, own)) {
     }
@@ -120,7 +120,7 @@ class ArchiverEpoch {
     return kArchiverLock + static_cast<std::int64_t>(number);
   }
 
-  // False if a later keeper has done so already.
+  // False if a later archiver has done so already.
   bool take_words(std::uint32_t partitions) noexcept {
     if (!take_owned(window_.header().trouble, number_)) return false;
     for (std::uint32_t i = 0; i < partitions; ++i) {
@@ -136,7 +136,7 @@ class ArchiverEpoch {
   DurableWindow& window_;
   std::uint64_t number_ = 0;
   LockFile probe_;
-  LockFile lock_;  // The byte of the number, while in office.
+  LockFile lock_;  // The byte of the number, while it is the archiver.
 };
 
 }  // namespace leat::inline v0::detail

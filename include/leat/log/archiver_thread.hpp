@@ -1,9 +1,9 @@
-// A process's share in keeping a durable topic: a helper thread that is the keeper, or stands by.
+// A process's share in keeping a durable topic: a helper thread that is the archiver, or stands by.
 //
-// Every process that has the topic open has one. The thread in office copies committed records to
+// Every process that has the topic open has one. The thread that is the archiver copies committed records to
 // disk, and syncs them when the topic's durability or a caller requires it. The others sleep until there
-// is something to copy, then check that the keeper copies it: a keeper that died, or makes no progress for
-// 100 ms, is followed. Closing the topic drains it in the calling thread; the last process to close it also ends
+// is something to copy, then check that the archiver copies it: an archiver that died, or makes no progress for
+// 100 ms, is superseded. Closing the topic drains it in the calling thread; the last process to close it also ends
 // the files and deletes the window.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace leat::inline v0::detail {
 
 class ArchiverThread {
  public:
-  // What a keeper needs; moved into it.
+  // What an archiver needs; moved into it.
   struct Place {
     Fd directory;       // the topic's data directory
     LockFile attached;  // kAttachLock, shared
@@ -40,11 +40,11 @@ class ArchiverThread {
   // In a forked child it does nothing.
   void close() noexcept;
   // The same when the process exits. If it still has publishers or members, this writes what is there, and the
-  // keeper goes on until the process ends.
+  // archiver goes on until the process ends.
   void close_at_exit() noexcept;
 
-  // For a thread that waits for a sync: does in it what the keeper's thread would do, if this process is
-  // the keeper and that thread sleeps. That saves two thread switches.
+  // For a thread that waits for a sync: does in it what the archiver's thread would do, if this process is
+  // the archiver and that thread sleeps. That saves two thread switches.
   void sync_here() noexcept;
 
   bool is_archiver() const noexcept {
@@ -52,11 +52,11 @@ class ArchiverThread {
   }
 
  private:
-  // How often a keeper shows that it lives while groups have to be saved, in ns.
+  // How often an archiver shows that it lives while groups have to be saved, in ns.
   static constexpr std::int64_t kShowsLife = 250'000'000;
   // How often others look at one that only looks for acknowledgements: it wakes once a second.
   static constexpr std::int64_t kCheckCalmArchiver = 1'250'000'000;
-  // How long a keeper may do nothing although there is something to do, in ns.
+  // How long an archiver may do nothing although there is something to do, in ns.
   static constexpr std::int64_t kStalled = 100'000'000;
 
   ArchiverThread(std::shared_ptr<MappedTopic> topic, Place place) noexcept;
@@ -86,7 +86,7 @@ class ArchiverThread {
 
   std::shared_ptr<MappedTopic> topic_;
   Place place_;
-  // Whoever has it does the office's work. Not held while the keeper's thread sleeps.
+  // Whoever has it does the archiver's work. Not held while the archiver's thread sleeps.
   std::mutex work_;
   bool was_helped_ = false;  // by sync_here(), since the thread looked last
   Error failed_here_;        // of sync_here(), for the thread to handle
@@ -96,7 +96,7 @@ class ArchiverThread {
   static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
   std::int64_t own_fault_backoff_ns_ = kTryAgain;
   std::int64_t holes_due_ns_ = 0;
-  std::uint32_t stopping_ = 0;  // The thread naps on it; futex.
+  std::uint32_t stopping_ = 0;  // The thread sleeps on it; futex.
   std::atomic<bool> is_archiver_ = false;
   bool is_closed_ = false;
   std::uint32_t fork_generation_ = fork_generation();

@@ -1,4 +1,4 @@
-// What the keeper's thread does; see log/archiver_thread.hpp.
+// What the archiver's thread does; see log/archiver_thread.hpp.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace leat::inline v0::detail {
 
-// The keepers of this process, which its exit closes. Never destroyed: exit handlers may run at any
+// The archivers of this process, which its exit closes. Never destroyed: exit handlers may run at any
 // time. A forked child begins with an empty list, and never touches its parent's mutex.
 struct ArchiverThreads {
   std::mutex mutex;
@@ -93,7 +93,7 @@ LEAT_INLINE void ArchiverThread::run() noexcept {
   }
 }
 
-// In office: writes what is there, then sleeps. Pieces are collected for a moment, so that the
+// As the archiver: writes what is there, then sleeps. Pieces are collected for a moment, so that the
 // publishers need not wake this thread for each record.
 LEAT_INLINE void ArchiverThread::serve() noexcept {
   constexpr std::int64_t kCollect = 2'000'000;  // ns
@@ -104,7 +104,7 @@ LEAT_INLINE void ArchiverThread::serve() noexcept {
     return groups_.next_ns() <= now_ns() ? save_groups(false) : Result<void>{};
   };
   Result<void> saved;
-  // Once before anything that takes long: of keepers that die one after the other, each has saved the groups.
+  // Once before anything that takes long: of archivers that die one after the other, each has saved the groups.
   const bool is_first = std::exchange(is_new_archiver_, false);
   if (is_first) saved = save_if_due();
   // Records do not wait until groups can be saved.
@@ -163,10 +163,10 @@ LEAT_INLINE void ArchiverThread::stand_by() noexcept {
   }
 }
 
-// Until the keeper moves, or there is nothing to watch it for, or this process has followed it. `is_calm`: there is
-// nothing to do but to look for acknowledgements, for which the keeper wakes only once a second.
+// Until the archiver moves, or there is nothing to watch it for, or this process has taken over from it. `is_calm`: there is
+// nothing to do but to look for acknowledgements, for which the archiver wakes only once a second.
 LEAT_INLINE void ArchiverThread::watch_archiver(bool is_calm) noexcept {
-  constexpr std::int64_t kCheck = 5'000'000;       // ns; whether the keeper is alive
+  constexpr std::int64_t kCheck = 5'000'000;       // ns; whether the archiver is alive
   constexpr std::int64_t kFullDisk = 300'000'000;  // without a move while it waits for room
   const DurableWindow& window = *topic_->durable();
   const auto moves = [this, &window] {
@@ -195,7 +195,7 @@ LEAT_INLINE void ArchiverThread::watch_archiver(bool is_calm) noexcept {
     const std::int64_t patience = interval + (is_syncing ? slow_disk_ns()
                                               : is_full  ? kFullDisk
                                                          : kStalled);
-    // A keeper that just counted has a moment to lock its byte.
+    // An archiver that just counted has a moment to lock its byte.
     const bool is_gone =
         (seen & 1) != 0 || (!archiver_.is_alive(seen) && pause.is_late(now, since, kCheck));
     const bool is_stalled = pause.is_late(now, since, patience);
@@ -214,7 +214,7 @@ LEAT_INLINE void ArchiverThread::watch_archiver(bool is_calm) noexcept {
   }
 }
 
-// How long others wait for a keeper that waits for the disk: a second, and twice as long after each that was followed
+// How long others wait for an archiver that waits for the disk: a second, and twice as long after each that was superseded
 // for that.
 LEAT_INLINE std::int64_t ArchiverThread::slow_disk_ns() const noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
@@ -342,10 +342,10 @@ inline bool is_own_fault(Error error) noexcept {
          (error == Errc::no_space && error.system_error == EFBIG);
 }
 
-// After a failed call of the office. It is tried again if the disk is full, which may pass, or if this process lacks
-// something that another one may have. After other errors it is not, because it is unknown what the medium has.
+// After a failed call of the epoch. It is tried again if the disk is full, which may pass, or if this process lacks
+// something that another one may have. After other errors it is not, because it is unknown what stable storage has.
 LEAT_INLINE void ArchiverThread::handle(Error error) noexcept {
-  // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
+  // An archiver that was superseded reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.
   if (error == Errc::not_in_flight || !archiver_.is_own() || topic_->is_deleted()) {
     archiver_.leave();
@@ -353,7 +353,7 @@ LEAT_INLINE void ArchiverThread::handle(Error error) noexcept {
     announce(DiskState::no_space, error.system_error);
     archiver_.leave();  // For another process.
     back_off(own_fault_backoff_ns_);
-    // Each try is a new office, and may leave a file behind.
+    // Each try is a new epoch, and may leave a file behind.
     own_fault_backoff_ns_ = std::min(2 * own_fault_backoff_ns_, 32 * kTryAgain);
   } else if (is_short_of_room(error)) {
     announce(DiskState::no_space, error.system_error);
@@ -428,7 +428,7 @@ LEAT_INLINE void ArchiverThread::drain() noexcept {
     }
     // Others may publish for ever: between two frames is a good moment for a handover.
     if (*written != 0 && (is_last || !deadline.passed())) continue;
-    // The next keeper is to find nothing that it would have to trust.
+    // The next archiver is to find nothing that it would have to trust.
     auto synced = topic_->durable()->durability() == StoredDurability::os
                       ? archiver_.finish_full_files()
                       : archiver_.sync_all();
@@ -441,7 +441,7 @@ LEAT_INLINE void ArchiverThread::drain() noexcept {
       auto now = place_.attached.try_lock(kAttachLock, LockKind::exclusive);
       if (is_last = now && *now; is_last) continue;
     }
-    // The last one may fill all holes; others leave what follows an open claim to the next keeper.
+    // The last one may fill all holes; others leave what follows an open claim to the next archiver.
     if (!is_last || !has_unwritten() || deadline.passed()) break;
     archiver_.repair_holes();
   }

@@ -35,7 +35,7 @@ class DiskReader {
   Result<std::uint64_t> seek(std::uint64_t offset) {
     for (int attempt = 1;; ++attempt) {
       auto found = try_to_seek(offset);
-      // Retention has just deleted the file, or another keeper has set `written` back.
+      // Retention has just deleted the file, or another archiver has set `written` back.
       const bool is_gone = !found && found.error() == Errc::not_found;
       const bool is_old = found && listed_epoch_ != window_->epoch();
       if ((is_gone || is_old) && attempt != kTries) continue;
@@ -62,8 +62,8 @@ class DiskReader {
   Result<bool> next(StoredEntry& entry, std::uint64_t until) {
     until_ = until;
     misses_records_ = false;
-    // A list of files holds for what was written when it was made. Behind that, a keeper that was
-    // followed meanwhile may complete frames that do not count.
+    // A list of files holds for what was written when it was made. Behind that, an archiver that was
+    // superseded meanwhile may complete frames that do not count.
     bool must_list = listed_epoch_ != window_->epoch();
     std::uint64_t oldest_at_damage = kNone;
     std::uint64_t epoch_at_end = kNone;
@@ -94,7 +94,7 @@ class DiskReader {
           pass(entry);
           return true;
         }
-        // No file has these offsets. A follower may be writing them again: it took office, and `written` was
+        // No file has these offsets. A successor may be writing them again: it took over, and `written` was
         // read just before it set that back. So this looks a second time.
         if (is_fresh && listed_epoch_ == window_->epoch()) {
           misses_records_ = epoch_at_end == listed_epoch_;
@@ -138,7 +138,7 @@ class DiskReader {
   static constexpr int kTries = 10;  // of listing files while some are being deleted
 
   Result<std::uint64_t> try_to_seek(std::uint64_t offset) {
-    // In this order: what a later keeper writes, or this one in later files, the list may not have.
+    // In this order: what a later archiver writes, or this one in later files, the list may not have.
     listed_epoch_ = window_->epoch();
     listed_until_ = window_->written(partition_);
     auto lists = list_segments(directory_.get(), topic_.partition_count);
@@ -152,7 +152,7 @@ class DiskReader {
     oldest_ = start;
     StoredFrames frames{Disk::system(), directory_.get(), topic_.salt, partition_,
                         std::move((*lists)[partition_])};
-    // The keeper may be making the window's first file, or begin it later. Until that has a header, only the
+    // The archiver may be making the window's first file, or begin it later. Until that has a header, only the
     // window tells what is damaged before its first record, and what is lost.
     frames.expect_lost(frames_end, window_->begin_offset(partition_));
     frames.expect_end(frames_end, window_->begin_offset(partition_));
@@ -190,7 +190,7 @@ class DiskReader {
   bool misses_records_ = false;          // the last next()
   std::uint64_t listed_until_ = 0;       // The list of files holds for offsets before,
   std::uint64_t oldest_ = 0;             // Where the oldest file of the list begins.
-  std::uint64_t listed_epoch_ = kNone;   // and while this keeper is in office.
+  std::uint64_t listed_epoch_ = kNone;   // and while this archiver is the archiver.
 };
 
 }  // namespace leat::inline v0::detail

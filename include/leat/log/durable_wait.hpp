@@ -1,6 +1,6 @@
-// Waiting until records are on the medium: publishers with acknowledge = durable, and flush().
+// Waiting until records are on stable storage: publishers with acknowledge = durable, and flush().
 //
-// Only the keeper's process syncs (log/archiver.hpp). A thread that waits there syncs at once; threads of other
+// Only the archiver's process syncs (log/archiver.hpp). A thread that waits there syncs at once; threads of other
 // processes ask, and sleep until `durable` has moved. One sync acknowledges everything written before it began.
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace leat::inline v0::detail {
 
-// It naps on its bell after it has written something, and sleeps on the data word otherwise.
+// It sleeps on `archiver_wake` after it has written something, and sleeps on the data word otherwise.
 inline void wake_archiver(MappedTopic& topic) noexcept {
   MappedTopic::wake(topic.durable()->header().archiver_wake);
   MappedTopic::wake(topic.header().data_wake);
 }
 
-// Asks the keeper to sync everything before `until`, and does not wait.
+// Asks the archiver to sync everything before `until`, and does not wait.
 inline void request_sync(MappedTopic& topic, std::uint32_t partition,
                          std::uint64_t until) noexcept {
   const DurableWindow& window = *topic.durable();
@@ -29,7 +29,7 @@ inline void request_sync(MappedTopic& topic, std::uint32_t partition,
   wake_archiver(topic);
 }
 
-// Syncs what is wanted, if this process is the keeper. Only for a wait without an end, which a slow disk
+// Syncs what is wanted, if this process is the archiver. Only for a wait without an end, which a slow disk
 // would delay. (stop_waits() that comes meanwhile waits for that one sync.)
 inline void sync_here(MappedTopic& topic, const Deadline& deadline, const std::stop_token* stop,
                       const WaitEnd& end) noexcept {
@@ -39,12 +39,12 @@ inline void sync_here(MappedTopic& topic, const Deadline& deadline, const std::s
   if (archiver != nullptr && !may_end) archiver->sync_here();
 }
 
-// Tells the keeper that a group has moved; see GroupNews. Returns at once.
+// Tells the archiver that a group has moved; see GroupNews. Returns at once.
 inline void announce_group_moved(MappedTopic& topic, GroupNews news) noexcept {
   std::uint32_t& word = topic.durable()->header().groups;
   const auto wanted = static_cast<std::uint32_t>(news);
-  // [sync] seq_cst, both: read after the cursor was moved, so that a keeper that clears the news later sees that;
-  // and the news before the bell is rung.
+  // [sync] seq_cst, both: read after the cursor was moved, so that an archiver that clears the news later sees that;
+  // and the news before `archiver_wake` is woken.
   std::uint32_t seen = load_seq_cst<Edge::sync>(word);
   const auto is_less = [&] { return group_news(seen) < news; };
   while (is_less() &&
@@ -53,15 +53,15 @@ inline void announce_group_moved(MappedTopic& topic, GroupNews news) noexcept {
   if (is_less()) wake_archiver(topic);
 }
 
-// Waits until everything before `until` is on the medium.
-//   io_error      writing or syncing failed: what the medium has is unknown
+// Waits until everything before `until` is on stable storage.
+//   io_error      writing or syncing failed: what stable storage has is unknown
 //   not_durable   the deadline passed, or a stop was requested; with an errno, the disk is full, or a signal
 //                 came (EINTR)
 //   deleted
 inline Error await_durable(MappedTopic& topic, std::uint32_t partition, std::uint64_t until,
                            const Deadline& deadline, const std::stop_token* stop,
                            const WaitEnd& end = {}) noexcept {
-  // ns; for a stop, or a keeper that died before it told.
+  // ns; for a stop, or an archiver that died before it told.
   constexpr std::int64_t kCheck = 20'000'000;
   const DurableWindow& window = *topic.durable();
   const auto is_durable = [&] { return window.durable(partition) >= until; };

@@ -15,7 +15,7 @@ class GroupRoom {
   GroupRoom(MappedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, partition_{partition} {}
 
-  // Whether a group needs `segment`: it has not claimed all of it, or (unless `only_cursors`) a
+  // Whether a group needs `segment`: it has not taken all of it, or (unless `only_cursors`) a
   // member still has a record there. An error means that a group's file cannot be used.
   Result<bool> is_needed(std::uint64_t segment, bool only_cursors) {
     if (topic_.durable() != nullptr) return false;  // What a group has not read is on disk.
@@ -24,8 +24,8 @@ class GroupRoom {
     auto checked = each_group([&](const GroupView& group) {
       if (needed) return;
       // The order matters. `closed` first: a group that closes later still holds all that its
-      // cursor and holds say now. The cursor before the holds: records that it has passed
-      // have their holds.
+      // cursor and entries say now. The cursor before the entries: records that it has passed
+      // have their entries.
       const bool closed = group.is_closed();
       needed = !closed && group.needs(partition_, segment);
       if (needed || only_cursors) return;
@@ -45,7 +45,7 @@ class GroupRoom {
   };
   Holders holders() {
     Holders found;
-    // [retire] seq_cst: segments before it are kept by holds only.
+    // [retire] seq_cst: segments before it are kept by entries only.
     const std::uint64_t oldest =
         load_seq_cst<Edge::retire>(topic_.partition(partition_).control->oldest_segment);
     (void)each_group([&](const GroupView& group) {
@@ -76,7 +76,7 @@ class GroupRoom {
     return {};
   }
 
-  // For a deleted group: whether a hold's owner may still be reading the record. Once the owner
+  // For a deleted group: whether an entry's owner may still be reading the record. Once the owner
   // notices the deletion, it vacates its seat.
   bool has_reader(const GroupView& group, std::uint64_t word) const noexcept {
     const std::uint32_t owner = owner_of(word);

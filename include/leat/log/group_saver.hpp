@@ -1,4 +1,4 @@
-// Saves the groups of a durable topic, for the keeper: where they are, and what is not acknowledged.
+// Saves the groups of a durable topic, for the archiver: where they are, and what is not acknowledged.
 //
 //     GroupSaver groups{topic, disk, directory, manifest};
 //     groups.begin(epoch);
@@ -30,11 +30,11 @@ class GroupSaver {
   GroupSaver(MappedTopic& topic, Disk& disk, int directory, const Manifest& manifest) noexcept
       : topic_{topic}, disk_{disk}, directory_{directory}, manifest_{manifest} {}
 
-  // Begins an office. What it saves goes to files of its own.
+  // Begins an epoch. What it saves goes to files of its own.
   void begin(std::uint64_t epoch) {
     epoch_ = epoch;
     known_.clear();
-    is_restless_ = true;  // The last keeper may have died before it saved something: at once.
+    is_restless_ = true;  // The last archiver may have died before it saved something: at once.
     saved_ns_ = now_ns() - kSaveEvery;
   }
 
@@ -43,14 +43,14 @@ class GroupSaver {
   // When groups are to be saved, in ns on the monotonic clock.
   static constexpr std::int64_t kNever = INT64_MAX;
   std::int64_t next_ns() const noexcept {
-    // [sync] seq_cst: read after the nap is announced.
+    // [sync] seq_cst: read after the sleep is announced.
     const auto news = group_news(load_seq_cst<Edge::sync>(topic_.durable()->header().groups));
     if (news == GroupNews::urgent) return has_failed_ ? saved_ns_ + kTryAgain : 0;
     return news == GroupNews::moved || is_restless_ ? saved_ns_ + kSaveEvery : kNever;
   }
 
-  // Saves the groups that have changed since the last call. `is_closing`: nobody claims any more.
-  //   not_in_flight  another process has followed this keeper
+  // Saves the groups that have changed since the last call. `is_closing`: nobody takes any more.
+  //   not_in_flight  another process has taken over from this archiver
   //   others     a group could not be saved; the call may be tried again
   Result<void> save(bool is_closing = false) {
     // [sync] seq_cst: before the groups are read. What moves now is saved the next time.
@@ -74,7 +74,7 @@ class GroupSaver {
       }
     }
     LEAT_CRASH_POINT("group:all_saved");
-    // Otherwise whoever stands by follows this keeper if it dies: an acknowledgement would tell nobody.
+    // Otherwise whoever stands by takes over from this archiver if it dies: an acknowledgement would tell nobody.
     if (std::uint32_t settled = kGroupsUnsettled; !is_restless_)
       compare_exchange<Edge::sync>(word, settled, 0U);
     return {};
@@ -82,11 +82,11 @@ class GroupSaver {
 
  private:
   static constexpr std::int64_t kTryAgain = 100'000'000;
-  // At most once: how many offsets are saved ahead of what was claimed.
+  // At most once: how many offsets are saved ahead of what was taken.
   static constexpr std::uint64_t kFewAhead = 1024;
   static constexpr std::uint64_t kManyAhead = std::uint64_t{1} << 16;
 
-  // What this keeper has saved of a group.
+  // What this archiver has saved of a group.
   struct Known {
     SavedGroup saved;
     std::vector<std::uint64_t> ahead;  // At most once: how far it was saved ahead, by partition.
@@ -117,8 +117,8 @@ class GroupSaver {
     return {};
   }
 
-  // So that a keeper that was followed no longer moves them. When the topic is closed, nothing may be
-  // handed out any more: neither what is claimed from now on nor what is saved as claimed and not handed out.
+  // So that an archiver that was superseded no longer moves them. When the topic is closed, nothing may be
+  // handed out any more: neither what is taken from now on nor what is saved as taken and not handed out.
   Result<void> own_limits(const GroupView& group, bool is_closing) {
     for (std::uint32_t i = 0; i < group.geometry().partition_count; ++i) {
       OwnedWord& limit = group.cursor(i).limit;
@@ -126,14 +126,14 @@ class GroupSaver {
         return Errc::not_in_flight;
       if (!is_closing) continue;
       if (!set_owned(limit, epoch_, 0)) return Errc::not_in_flight;
-      // [group-cursor] seq_cst: a member either sees the limit, or this keeper sees its claim.
+      // [group-cursor] seq_cst: a member either sees the limit, or this archiver sees its take.
       for (CursorValue cursor = group.load_cursor(i); !group.swap_cursor(i, cursor, cursor);)
         cursor = group.load_cursor(i);
     }
     return {};
   }
 
-  // First the cursors, then the holds: what a cursor has passed has its hold by then.
+  // First the cursors, then the entries: what a cursor has passed has its entry by then.
   SavedGroup snapshot(const GroupView& group, Known& known, bool is_closing) {
     SavedGroup now;
     const GroupGeometry& geometry = group.geometry();
@@ -176,7 +176,7 @@ class GroupSaver {
     return std::max(limit, std::min(offset + ahead, end + window));
   }
 
-  // Nothing if the record is done, or its claim is not made. A hold keeps its record until that is
+  // Nothing if the record is done, or its take is not made. An entry keeps its record until that is
   // acknowledged, so no other place has to be looked at.
   static std::optional<SavedInFlight> read_entry(const GroupView& group, const InFlightEntry& entry,
                                                  std::uint64_t word) noexcept {
@@ -202,7 +202,7 @@ class GroupSaver {
     }
   }
 
-  // What was claimed since the cursors were read, or by a claim that came too late.
+  // What was taken since the cursors were read, or by a take that came too late.
   static void drop_taken_again(SavedGroup& group) {
     const auto place = [](const SavedInFlight& one) { return std::tie(one.partition, one.offset); };
     std::erase_if(group.in_flight, [&group](const SavedInFlight& one) {
@@ -245,7 +245,7 @@ class GroupSaver {
     }
     if (std::exchange(known.is_saved, true)) return {};
     // The group may have been deleted meanwhile: then these files are not to stay. Otherwise they take the
-    // place of those of earlier keepers.
+    // place of those of earlier archivers.
     auto names = names_in(directory_);
     if (!names) return names.error();
     const bool is_deleted = std::ranges::find(*names, saved_group_name(id)) == names->end();

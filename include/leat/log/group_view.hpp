@@ -65,7 +65,7 @@ class GroupView {
   GroupHeader& header() const noexcept { return *header_; }
   GroupCursor& cursor(std::uint32_t partition) const noexcept { return cursors_[partition]; }
   GroupSeat& seat(std::uint32_t index) const noexcept { return seats_[index]; }
-  // One row for each seat, then one row of all spare holds.
+  // One row for each seat, then one row of all spare entries.
   InFlightEntry& entry(std::uint32_t row, std::uint32_t index) const noexcept {
     return entries_[std::uint64_t{row} * geometry_.in_flight_limit + index];
   }
@@ -77,19 +77,19 @@ class GroupView {
     return {header_->name, size <= kMaxGroupName ? size : 0};
   }
 
-  // Number of seats, spare holds, and holds of a row that a scan must visit.
+  // Number of seats, spare entries, and entries of a row that a scan must visit.
   std::uint32_t seat_high() const noexcept {
     // [in-flight] acquire: raised before the seat was taken.
     const std::uint32_t high = load_acquire<Edge::in_flight>(header_->seat_high);
     return high < geometry_.seat_count ? high : geometry_.seat_count;
   }
   std::uint32_t spare_high() const noexcept {
-    // [in-flight] acquire: raised before the hold was used.
+    // [in-flight] acquire: raised before the entry was used.
     const std::uint32_t high = load_acquire<Edge::in_flight>(header_->spare_high);
     return high < geometry_.spare_count() ? high : geometry_.spare_count();
   }
   std::uint32_t entry_high(std::uint32_t seat) const noexcept {
-    // [in-flight] acquire: raised before the hold was used.
+    // [in-flight] acquire: raised before the entry was used.
     return std::min(load_acquire<Edge::in_flight>(seats_[seat].entry_high),
                     geometry_.in_flight_limit);
   }
@@ -97,11 +97,11 @@ class GroupView {
   CursorValue load_cursor(std::uint32_t partition) const noexcept {
     const GroupCursor& cursor = cursors_[partition];
     CursorValue value;
-    // Both words are of one moment if `place` has not changed: a claim that leaves `place`
+    // Both words are of one moment if `place` has not changed: a take that leaves `place`
     // unchanged continues inside a batch, and then either value of `record` was true. Bounded,
     // because the words may be corrupted.
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      // [group-cursor] acquire: a thread that sees the cursor sees the holds of the
+      // [group-cursor] acquire: a thread that sees the cursor sees the entries of the
       // records before it.
       value.place = load_acquire<Edge::group_cursor>(cursor.place);
       value.record = load_acquire<Edge::group_cursor>(cursor.record);
@@ -109,19 +109,19 @@ class GroupView {
     }
     return value;
   }
-  // The position, for a keeper of a durable topic that has cleared the news of groups just before.
+  // The position, for an archiver of a durable topic that has cleared the news of groups just before.
   std::uint64_t load_position(std::uint32_t partition) const noexcept {
     // [group-cursor] seq_cst: a member that found the news not cleared yet had moved the cursor before.
     return CursorValue{load_seq_cst<Edge::group_cursor>(cursors_[partition].place), 0}.position();
   }
   bool swap_cursor(std::uint32_t partition, const CursorValue& from,
                    const CursorValue& to) const noexcept {
-    // [group-cursor] seq_cst, 16 bytes: the holds of the records that it passes were stored before.
+    // [group-cursor] seq_cst, 16 bytes: the entries of the records that it passes were stored before.
     return compare_exchange_pair<Edge::group_cursor>(
         &cursors_[partition].place, {from.place, from.record}, {to.place, to.record});
   }
 
-  // Calls visit(row, index, hold, state) for every hold that is neither free nor just reserved.
+  // Calls visit(row, index, entry, state) for every entry that is neither free nor just reserved.
   template <class Visit>
   void each_entry(Visit&& visit) const {
     each_used_entry(
@@ -129,7 +129,7 @@ class GroupView {
           if (!InFlightState::is_reserved(state)) visit(row, index, one, state);
         });
   }
-  // As above, for every hold that is not free.
+  // As above, for every entry that is not free.
   template <class Visit>
   void each_used_entry(Visit&& visit) const {
     const std::uint32_t seats = seat_high();
@@ -137,7 +137,7 @@ class GroupView {
     each_entry_of(geometry_.seat_count, spare_high(), visit);
   }
 
-  // Whether the group has not yet claimed everything up to the end of this segment.
+  // Whether the group has not yet taken everything up to the end of this segment.
   bool is_before(std::uint32_t partition, std::uint64_t segment) const noexcept {
     // [retire] seq_cst: oldest_segment was moved before, or is moved if this returns false.
     return load_seq_cst<Edge::retire>(cursors_[partition].place) >> kSeatBits <
@@ -150,7 +150,7 @@ class GroupView {
     const GroupCursor& cursor = cursors_[partition];
     for (int attempt = 0; attempt < 1000; ++attempt) {
       if (is_before(partition, segment)) return !call_off();
-      // [retire] seq_cst, both: a mover stores its mark, then looks whether it was evicted.
+      // [retire] seq_cst, both: a mover stores its mark, then checks whether it was evicted.
       const CursorValue value{load_seq_cst<Edge::retire>(cursor.place),
                               load_seq_cst<Edge::retire>(cursor.record)};
       if (!value.is_marked()) {
@@ -169,8 +169,8 @@ class GroupView {
     return compare_exchange<Edge::group>(header_->closed, making, std::uint64_t{kGroupClosed}) ||
            making == kGroupClosed;
   }
-  // Calls visit(state) for every hold of a record of this partition whose position is one of the
-  // `count` positions from `first` on; perhaps also for holds that have ended meanwhile.
+  // Calls visit(state) for every entry of a record of this partition whose position is one of the
+  // `count` positions from `first` on; perhaps also for entries that have ended meanwhile.
   template <class Visit>
   void each_entry_in(std::uint32_t partition, std::uint64_t first, std::uint64_t count,
                      Visit&& visit) const {
@@ -184,9 +184,9 @@ class GroupView {
     });
   }
 
-  // Whether the group is deleted; see GroupClosing. Publishers ask before they read its holds.
+  // Whether the group is deleted; see GroupClosing. Publishers ask before they read its entries.
   bool is_closed() const noexcept {
-    // [group] seq_cst: a member stores its hold, then reads `closed`, and only then the record.
+    // [group] seq_cst: a member stores its entry, then reads `closed`, and only then the record.
     return load_seq_cst<Edge::group>(header_->closed) == kGroupClosed;
   }
   // Whether the group is there, or somebody may only be about to delete it.
@@ -200,7 +200,7 @@ class GroupView {
   void each_entry_of(std::uint32_t row, std::uint32_t count, Visit& visit) const {
     for (std::uint32_t index = 0; index < count; ++index) {
       InFlightEntry& one = entry(row, index);
-      // [in-flight] seq_cst: the facts of this state, or of a later one, in which case this one is over.
+      // [in-flight] seq_cst: the fields of this state, or of a later one, in which case this one is over.
       // A caller that has read `closed` before sees what members did before they read it.
       const std::uint64_t state = load_seq_cst<Edge::in_flight>(one.state);
       if (phase_of(state) != InFlightPhase::free) visit(row, index, one, state);

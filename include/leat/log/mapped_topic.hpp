@@ -72,7 +72,7 @@ class MappedTopic {
       auto durable = DurableWindow::attach(directory.get(), *geometry);
       if (!durable) return durable.error();
       topic->durable_ = std::move(*durable);
-      // A keeper that takes office later maps it, even if the topic's directory was removed.
+      // An archiver that takes over later maps it, even if the topic's directory was removed.
       auto records = open_file_at(directory.get(), kRecordsFile, O_RDWR);
       if (!records && records.error() != Errc::not_found) return records.error();
       if (records) topic->records_fd_ = std::move(*records);
@@ -323,7 +323,7 @@ class MappedTopic {
     for (std::size_t i = 0; i < sleeps.size(); ++i) {
       const TopicHeader& header = *sleeps[i].topic->header_;
       words[others.size() + i] = {&header.data_wake, sleeps[i].expected};
-      // relaxed: 0, unless it was corrupted; then there is no bell, but no busy loop either.
+      // relaxed: 0, unless it was corrupted; then there is no robust wake, but no busy loop either.
       words[count + i] = {&header.robust_wake, load_relaxed<Why::hint>(header.robust_wake)};
     }
     if (!kHasRobustWake || !has_futex_waitv() || sleeps.empty()) {
@@ -356,8 +356,8 @@ class MappedTopic {
   }
 
  private:
-  // Called by the sleeper that the bell woke, whether there is something for it or not: the dead
-  // publisher's record may be for others. They wake because the word changes, and ring no bell.
+  // Called by the sleeper that the robust wake woke, whether there is something for it or not: the dead
+  // publisher's record may be for others. They wake because the word changes, and start no robust wake.
   void announce_death() noexcept {
     const RobustWakeGuard guard{header_->robust_wake};
     LEAT_CRASH_POINT("sleep:rung");
@@ -418,11 +418,11 @@ class MappedTopic {
     return count;
   }
 
-  // Memory that is given back at the same time may be allocated again by this: harmless, and the
+  // Memory that is freed at the same time may be allocated again by this: harmless, and the
   // next shrink takes it.
   void populate_segments_with_memory(const Mapping& mapping, int file,
                                      bool writable) const noexcept {
-    // If the file has less, memory was given back meanwhile, or somebody has written that segments have
+    // If the file has less, memory was freed meanwhile, or somebody has written that segments have
     // memory which have none. Then pages are mapped when they are touched.
     const std::uint64_t needed = segments_with_memory() * geometry_.segment_size;
     auto memory = file_memory(file);

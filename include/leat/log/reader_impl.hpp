@@ -283,7 +283,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   enter(*segment);
   move_cursor();
   // [retire] seq_cst: read after the cursor is stored. From here on the segment's memory is not
-  // given back (log/shrink.hpp), although it may be reused under a lossy reader.
+  // freed (log/shrink.hpp), although it may be reused under a lossy reader.
   if (is_overtaken()) return skip_to_oldest();
   return ReadOutcome::go_on;
 }

@@ -3,7 +3,7 @@
 //     SegmentMemory memory{topic, partition};
 //     std::uint64_t added = memory.add();  // one more physical segment, or kNoSegment
 //
-// A process that adds memory holds a shared lock on the records file, one that gives memory back
+// A process that adds memory holds a shared lock on the records file, one that frees memory
 // (log/shrink.hpp) an exclusive lock. take() never waits for the lock.
 // docs/internals/log.md, "Growing".
 #pragma once
@@ -45,13 +45,13 @@ class SegmentMemory {
   std::uint64_t count() const noexcept { return scan().count; }
 
   // Gives memory to one more physical segment and returns its index. kNoSegment if the maximum is
-  // reached, there is no memory, or somebody is giving memory back: ask again later.
+  // reached, there is no memory, or somebody is freeing memory: ask again later.
   std::uint64_t add() {
     if (!may_add(scan()) || !topic_.may_ask_for_memory()) return kNoSegment;
     auto lock = RecordsLock::take(topic_, LockKind::shared);
     if (!lock) return kNoSegment;
     LEAT_CRASH_POINT("grow:locked");
-    // Check again, now that nothing can be given back. All publishers that add choose the first
+    // Check again, now that nothing can be freed. All publishers that add choose the first
     // segment without memory, so two that add at once do not exceed the maximum.
     const Scan now = scan();
     return may_add(now) && give(lock->fd(), now.first_without) ? now.first_without : kNoSegment;

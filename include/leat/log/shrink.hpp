@@ -3,7 +3,7 @@
 //     auto lock = RecordsLock::take(topic, LockKind::exclusive);
 //     Shrinker{topic, partition, own_slot, lock->fd()}.shrink();
 //
-// Others continue to work. Memory that was given back must not be touched any more, not even by a
+// Others continue to work. Memory that was freed must not be touched any more, not even by a
 // reader that would discard what it read: on a full file system that would be a SIGBUS.
 // docs/internals/log.md, "Growing".
 #pragma once
@@ -39,7 +39,7 @@ class Shrinker {
   // Gives idle memory back: beyond the segments that the topic began with, read by all gating
   // subscribers and groups, and more than publishers would add again at once.
   Result<void> shrink() {
-    // Nobody else adds memory or gives it back while the records file is locked.
+    // Nobody else adds memory or frees it while the records file is locked.
     count_ = memory_.count();
     // From the highest down, because publishers add the lowest first.
     for (std::uint64_t i = geometry().segment_count; i-- != 0 && has_surplus();) {
@@ -133,7 +133,7 @@ class Shrinker {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
       if (state == 0) continue;
       // [retire], [cursor] seq_cst: the reader names a segment, then reads oldest_segment (or its
-      // hold's state), and only then the records.
+      // entry's state), and only then the records.
       const PartitionSlot& slot = view_.slots[i];
       std::uint64_t named = 0;
       if (role_of(state) == ParticipantRole::subscriber) {

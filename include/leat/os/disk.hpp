@@ -31,7 +31,7 @@
 
 namespace leat::inline v0::detail {
 
-// Whether an error of reading means that the medium does not return what it has, or that it makes no sense to the file
+// Whether an error of reading means that stable storage does not return what it has, or that it makes no sense to the file
 // system. Others (no permission, too many open files) say nothing about the file.
 inline bool is_unreadable(Error error) noexcept {
   const int reason = error.system_error;
@@ -106,7 +106,7 @@ class Disk {
     return total;
   }
 
-  // As read(), and goes on behind what the medium does not return, also when it is tried again: `is_whole` becomes
+  // As read(), and goes on behind what stable storage does not return, also when it is tried again: `is_whole` becomes
   // false, and the bytes of those blocks are 0. Behind many such blocks in a row more and more are passed over at
   // once, because each may take seconds.
   Result<std::size_t> read_around(int file, std::byte* to, std::size_t size, std::uint64_t at,
@@ -176,7 +176,7 @@ class Disk {
     return change_file([&] { return ::ftruncate(file, static_cast<::off_t>(size)); });
   }
 
-  // Returns once the file's data, and its size, are on the medium. After an error nobody knows
+  // Returns once the file's data, and its size, are on stable storage. After an error nobody knows
   // what is, and a second call may wrongly succeed: never retry.
   //   io_error   whatever the reason is, a full disk too: no error of a sync may pass for another
   virtual Result<void> sync(int file) noexcept {

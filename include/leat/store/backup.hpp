@@ -84,7 +84,7 @@ class StoreCopy {
   }
 
   // Files of groups are replaced in place: one that was being written is copied again. So are all if one is gone
-  // that was listed: a new keeper has saved the group in other files.
+  // that was listed: a new archiver has saved the group in other files.
   Result<void> copy_groups() {
     for (int attempt = 1;; ++attempt) {
       std::vector<std::string> copies;
@@ -150,7 +150,7 @@ class StoreCopy {
       if (!files) return files.error();
       auto copied = copy_files(*files, checkpoint);
       if (!copied) return copied.error();
-      // A keeper that was followed meanwhile may have written frames that do not count: then there
+      // An archiver that was superseded meanwhile may have written frames that do not count: then there
       // is a file of the later one.
       auto now = files_of(from_, partition);
       if (!now) return now.error();
@@ -188,7 +188,7 @@ class StoreCopy {
     return has_last || *begin == 0;
   }
 
-  // The keeper may not have synced it yet.
+  // The archiver may not have synced it yet.
   Result<void> sync_linked(const SegmentName& name) {
     auto file = disk_.open(to_, name.text().c_str(), O_RDONLY, 0);
     if (!file) return file.error();
@@ -230,7 +230,7 @@ class StoreCopy {
     return is_there;
   }
 
-  // Whether nobody writes to a file any more: the keeper that made the next one has ended it, or none
+  // Whether nobody writes to a file any more: the archiver that made the next one has ended it, or none
   // lives that may have gone on in it before that one.
   bool is_ended(const SegmentName& name, const SegmentName& next) {
     if (name.generation == next.generation) return true;

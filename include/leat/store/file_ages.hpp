@@ -6,7 +6,7 @@
 //     ages.note_dated(partition, base, dates, last_base, now); // another archiver had
 //     ages.age_ms(partition, base, now)
 //
-// A keeper reads the wall clock once. From there on its time is what CLOCK_BOOTTIME adds, so that a clock that is set
+// An archiver reads the wall clock once. From there on its time is what CLOCK_BOOTTIME adds, so that a clock that is set
 // while it works makes no file older or younger. docs/internals/durable.md, "Retention".
 #pragma once
 
@@ -50,7 +50,7 @@ class FileAges {
   };
   // A date that cannot be right is later than now, or earlier than what was there before the file. If it is earlier by
   // so little that the clock was only adjusted, the file takes the time of what was there. Other files count as made
-  // when a keeper noticed them. This keeper notes that for all files up to `last_base`, the last one.
+  // when an archiver noticed them. This archiver notes that for all files up to `last_base`, the last one.
   void note_dated(std::uint32_t partition, std::uint64_t base, const Dates& dates,
                   std::uint64_t last_base, const ClockReadings& now) {
     const std::int64_t now_ms = time_ms(now);
@@ -117,8 +117,8 @@ class FileAges {
     return latest;
   }
 
-  // When a keeper noticed that the date of a file cannot be right. That time was stored, and may be wrong, too, if that
-  // keeper's clock was wrong: then it is replaced by the present time. It is kept if no date is known to be earlier than
+  // When an archiver noticed that the date of a file cannot be right. That time was stored, and may be wrong, too, if that
+  // archiver's clock was wrong: then it is replaced by the present time. It is kept if no date is known to be earlier than
   // now, because then the present clock may be the one that is behind.
   std::int64_t noticed_ms(std::uint32_t partition, std::uint64_t base, std::uint64_t last_base,
                           std::int64_t earliest_ms, std::int64_t now_ms) {

@@ -22,7 +22,7 @@ inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kDataLock[] = "lock";
 inline constexpr std::string_view kSegmentPrefix = "segment-";
 inline constexpr std::string_view kCutPrefix = "cut-";
-inline constexpr std::string_view kSparePrefix = "spare-";  // + office, partition
+inline constexpr std::string_view kSparePrefix = "spare-";  // + epoch, partition
 inline constexpr std::string_view kSavedGroupPrefix = "group-";
 inline constexpr std::string_view kNewGroupPrefix = "+group-";  // until it is whole
 
@@ -36,7 +36,7 @@ inline bool is_store(const std::vector<std::string>& names) {
 inline constexpr std::size_t kSegmentNameSize = kSegmentPrefix.size() + 36;
 inline constexpr std::uint64_t kMaxGeneration = 9'999'999'999;  // As many digits as in the name.
 
-// A segment file: whose records it has, and which keeper wrote it.
+// A segment file: whose records it has, and which archiver wrote it.
 struct SegmentName {
   std::uint32_t partition = 0;
   std::uint64_t base_offset = 0;
@@ -138,7 +138,7 @@ inline std::string sixteen_digits(std::uint64_t number) {
 inline std::string saved_group_name(std::uint64_t id) {
   return std::string{kSavedGroupPrefix} + sixteen_digits(id);
 }
-// Of the pair of files that a keeper saves.
+// Of the pair of files that an archiver saves.
 inline std::string saved_group_name(std::uint64_t id, std::uint64_t epoch) {
   return saved_group_name(id) + '-' + sixteen_digits(epoch);
 }

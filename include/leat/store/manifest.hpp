@@ -141,11 +141,11 @@ class CheckpointFile {
   }
 
   bool is_known() const noexcept { return is_known_; }
-  // Whether the medium does not return one of the files, which may be the newer one.
+  // Whether stable storage does not return one of the files, which may be the newer one.
   bool has_hidden() const noexcept { return has_hidden_; }
   const Checkpoint& value() const noexcept { return value_; }
 
-  // Stores a checkpoint over the older file, and waits until it is on the medium.
+  // Stores a checkpoint over the older file, and waits until it is on stable storage.
   Result<void> store(Disk& disk, int directory, Checkpoint value) {
     value.state.written_ms = wall_clock_ms();
     std::vector<Section> sections{{"state", bytes_of(value.state)},

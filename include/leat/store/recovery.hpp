@@ -22,7 +22,7 @@ namespace leat::inline v0::detail {
 // How far new offsets are reserved beyond those that were given out.
 inline constexpr std::uint64_t kReservedOffsets = std::uint64_t{1} << 24;
 
-// Offsets that publishers can take before the keeper moves `written` again.
+// Offsets that publishers can take before the archiver moves `written` again.
 inline std::uint64_t window_offsets(const ManifestTopic& topic) noexcept {
   return 2 * (topic.segment_size / kGranule) * topic.window_segments;
 }
@@ -67,8 +67,8 @@ struct Recovered {
 // Reads what was written since the checkpoint, and finds where it ends. Changes nothing.
 //
 // Bytes that are no whole frame are damage if they lie before something that is known to have been
-// on the medium: before the checkpoint, or before what a later frame calls durable. Otherwise they
-// are the end, unless it is unknown what they are, because the medium does not return them.
+// on stable storage: before the checkpoint, or before what a later frame calls durable. Otherwise they
+// are the end, unless it is unknown what they are, because stable storage does not return them.
 class TailScanner {
  public:
   TailScanner(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic) noexcept
@@ -99,7 +99,7 @@ class TailScanner {
   }
 
  private:
-  // Everything before the checkpoint's place is on the medium. Without that place: from the start.
+  // Everything before the checkpoint's place is on stable storage. Without that place: from the start.
   Result<void> go_to_checkpoint(PartitionEnd& end) {
     const auto& live = frames_.files().live;
     const SegmentName name{frames_.partition(), checkpoint_.file_base, checkpoint_.file_generation};
@@ -197,7 +197,7 @@ class TailScanner {
   Result<void> leave_unwritten_file(PartitionEnd& end, const FramePlace& behind) {
     if (!end.has_file || end.place.at != sizeof(SegmentHeader)) return {};
     const std::uint64_t base = frames_.files().live[end.place.file].base_offset;
-    if (end.place.offset != base) return {};  // Its frames were on the medium.
+    if (end.place.offset != base) return {};  // Its frames were on stable storage.
     frames_.go_to(end.place);
     auto header = frames_.file_header();
     if (!header) return header.error();
@@ -306,7 +306,7 @@ class TailTruncator {
       end.cut_bytes += *data_end - end.place.at;
     }
     LEAT_CRASH_POINT("recovery:tail_copied");
-    // Not before the copy is on the medium.
+    // Not before the copy is on stable storage.
     auto size = disk_.size(file->get());
     if (!size) return size.error();
     if (*size > end.place.at) {
@@ -331,8 +331,8 @@ class TailTruncator {
   StoredFrames& frames_;
 };
 
-// Syncs the files that have offsets from `begin` to `end`: their keeper may not have done it, and
-// whoever follows it calls them durable.
+// Syncs the files that have offsets from `begin` to `end`: their archiver may not have done it, and
+// whoever takes over calls them durable.
 inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& files,
                                std::uint64_t begin, std::uint64_t end) {
   for (std::size_t i = 0; i < files.live.size(); ++i) {
@@ -345,7 +345,7 @@ inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& fil
   return {};
 }
 
-// Gives back what a keeper that died had reserved behind its last frame. The records before `kept` must be
+// Gives back what an archiver that died had reserved behind its last frame. The records before `kept` must be
 // there, and all of the file must be readable, else nothing is cut. Errors do not matter: nothing needs the room.
 inline void cut_reserved(Disk& disk, int directory, std::uint64_t salt, const SegmentList& files,
                          std::uint32_t partition, std::uint64_t kept) {
@@ -373,7 +373,7 @@ inline void delete_spares(Disk& disk, int directory) {
   }
 }
 
-// The highest generation of any file in the directory, cut ones included, and the last office that saved a
+// The highest generation of any file in the directory, cut ones included, and the last epoch that saved a
 // group: what a later one saves must count.
 inline std::uint64_t last_generation(const std::vector<std::string>& names,
                                      const Checkpoint& checkpoint) {

@@ -5,7 +5,7 @@
 //     retention.share_ages(checkpoint.misdated);
 //     if (retention.begin()) retention.expire(partition, writer, false);
 //
-// Used by one thread at a time, the keeper's. docs/internals/durable.md, "Retention", says in which order files go.
+// Used by one thread at a time, the archiver's. docs/internals/durable.md, "Retention", says in which order files go.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class Retention {
     return topic_.retention_bytes != 0 || topic_.retention_ms != 0;
   }
 
-  // A keeper takes office: it trusts the wall clock once, now.
+  // An archiver takes over: it trusts the wall clock once, now.
   void begin_term(const ClockReadings& now = ClockReadings::now()) {
     ages_.begin(now);
     noted_.clear();
@@ -80,7 +80,7 @@ class Retention {
   }
   // Whether the checkpoint does not say everything yet.
   bool has_unstored_ages() const noexcept { return ages_.has_unstored_ages(); }
-  // This keeper has made a file.
+  // This archiver has made a file.
   void note_made(const SegmentName& name, const ClockReadings& now = ClockReadings::now()) {
     if (topic_.retention_ms != 0) ages_.note_made(name.partition, name.base_offset, now);
     note_file(name);
@@ -91,17 +91,17 @@ class Retention {
     Kept& kept = kept_[name.partition];
     ++used_;
     if (!kept.files.live.empty() && kept.files.live.back().base_offset >= name.base_offset) {
-      kept_.clear();  // It replaces files of the keeper before.
+      kept_.clear();  // It replaces files of the archiver before.
     } else {
       kept.files.live.push_back(name);
       kept.sizes.push_back(kUnknown);
     }
   }
 
-  // Deletes the oldest file that a partition does not keep. The medium has a deletion before the next file is deleted,
+  // Deletes the oldest file that a partition does not keep. Stable storage has a deletion before the next file is deleted,
   // because a hole between files would look like damage after a failure of the machine: `was_full` says that the
   // directory was synced since the last call; otherwise this call syncs it. True if there is more to do: one call
-  // deletes one file, so that the keeper can write in between. What is not synced yet stays. One file becomes a
+  // deletes one file, so that the archiver can write in between. What is not synced yet stays. One file becomes a
   // spare, and `writer` makes its next one of it.
   Result<bool> expire(std::uint32_t partition, SegmentWriter& writer, bool was_full,
                       const ClockReadings& now = ClockReadings::now()) {
@@ -112,7 +112,7 @@ class Retention {
     SegmentList& files = kept.files;
     if (auto checked = note_ages(files, now); !checked) return forget_list_if_gone(checked.error());
     std::size_t count = files.live.size();
-    // Before the first file of a follower is made, those that it will replace seem to count.
+    // Before the first file of a successor is made, those that it will replace seem to count.
     while (!writer.has_file() && count != 0 &&
            files.live[count - 1].base_offset >= writer.end_offset())
       --count;
@@ -136,7 +136,7 @@ class Retention {
         return synced.error();
       }
     }
-    // Only a file of this keeper: one that was followed may still write to its last, and cut the others.
+    // Only a file of this archiver: one that was superseded may still write to its last, and cut the others.
     const std::string name = files.live[0].text();
     const bool is_own = files.live[0].generation == writer.generation();
     if (!is_own || !put_aside(name, writer)) {
@@ -154,7 +154,7 @@ class Retention {
   static constexpr std::size_t kMostCalls = 256;  // system calls that take some microseconds
 
   // A partition's files, and how many bytes each occupies once it is full and synced. Kept in memory: there may be so
-  // many that the keeper must not list them whenever one is full.
+  // many that the archiver must not list them whenever one is full.
   struct Kept {
     SegmentList files;
     std::vector<std::uint64_t> sizes;  // of files.live
@@ -170,7 +170,7 @@ class Retention {
     }
   };
 
-  // A keeper that was followed may have left a file meanwhile. Looked for when as many files were made, or looked at, as
+  // An archiver that was superseded may have left a file meanwhile. Looked for when as many files were made, or looked at, as
   // there were, so that listing them costs little for each.
   bool is_list_old() noexcept { return kept_.empty() || used_++ >= used_up_; }
 
@@ -280,7 +280,7 @@ class Retention {
     return {};
   }
 
-  // Finds the files whose date cannot be right before it is their turn to go: the last first, because a keeper that
+  // Finds the files whose date cannot be right before it is their turn to go: the last first, because an archiver that
   // works for a moment only finds at least what the one before has made. A few at a time.
   Result<void> note_ages(const SegmentList& files, const ClockReadings& now) {
     constexpr int kMostAtATime = 32;
@@ -316,9 +316,9 @@ class Retention {
   int directory_;
   const ManifestTopic& topic_;
   FileAges ages_;
-  bool knows_ = true;                             // What earlier keepers have noted.
+  bool knows_ = true;                             // What earlier archivers have noted.
   std::map<std::uint32_t, std::uint64_t> noted_;  // By partition: see note_ages().
-  // By partition: when the youngest of the files was made that this keeper has deleted.
+  // By partition: when the youngest of the files was made that this archiver has deleted.
   std::map<std::uint32_t, std::int64_t> born_last_;
   std::vector<Kept> kept_;   // By partition; empty: to be listed.
   std::size_t used_ = 0;     // How often the list was used,

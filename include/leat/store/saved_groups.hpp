@@ -4,8 +4,8 @@
 //     for (const StoredGroup& one : *groups) if (one.saved) …
 //
 // Of each group there is one file "group-ID", which is made with the group and says by its name that the
-// group exists, and a pair of files for each keeper that has saved it: "group-ID-OFFICE-0" and "-1". A
-// keeper that was followed writes to files that nobody reads. docs/internals/durable.md, "Groups".
+// group exists, and a pair of files for each archiver that has saved it: "group-ID-OFFICE-0" and "-1". A
+// archiver that was superseded writes to files that nobody reads. docs/internals/durable.md, "Groups".
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ inline SavedGroupFacts facts_of(const GroupGeometry& geometry) noexcept {
 struct SavedGroup {
   SavedGroupFacts facts{};
   std::string name;
-  std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
+  std::vector<std::uint64_t> offsets;    // of the next record to be taken, by partition
   std::vector<SavedInFlight> in_flight;  // records before that are not acknowledged, in order
 
   std::vector<std::byte> format(std::uint64_t sequence, std::uint64_t salt) const {
@@ -120,12 +120,12 @@ struct StoredGroup {
 namespace saved_groups {
 
 struct Files {
-  bool exists = false;                                   // The file without an office is there.
+  bool exists = false;                                   // The file without an epoch is there.
   std::map<std::uint64_t, int, std::greater<>> epochs;   // Number of files of each.
   std::vector<std::string> names;
 };
 
-// What the last keeper saved. One that died while it saved for the first time has left one file that is
+// What the last archiver saved. One that died while it saved for the first time has left one file that is
 // not whole; what the one before saved is still there then.
 inline Result<void> read_newest(Disk& disk, int directory, const ManifestTopic& topic,
                                 const Files& files, StoredGroup& group) {
@@ -200,7 +200,7 @@ inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
 
 }  // namespace saved_groups
 
-// All groups in a topic's data directory, damaged ones included. What a keeper left of a group that was
+// All groups in a topic's data directory, damaged ones included. What an archiver left of a group that was
 // deleted is not one; its files are in `left_over`, if given.
 inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
                                                     const ManifestTopic& topic,
@@ -215,14 +215,14 @@ inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
     const bool is_damaged =
         std::ranges::any_of(*groups, [](const StoredGroup& one) { return !one.damaged.empty(); });
     if (!is_damaged) return groups;
-    // A keeper may have deleted an earlier one's files between the listing and the reading.
+    // An archiver may have deleted an earlier one's files between the listing and the reading.
     auto now = names_in(directory);
     if (now && std::ranges::is_permutation(*now, *names)) return groups;
     names = std::move(now);
   }
 }
 
-// Makes the file of a new group. It is whole and on the medium when it has its name.
+// Makes the file of a new group. It is whole and on stable storage when it has its name.
 inline Result<void> store_new_group(Disk& disk, int directory, const SavedGroup& group,
                                     const Manifest& manifest) {
   const std::string name = saved_group_name(group.facts.id);
@@ -266,7 +266,7 @@ inline Result<void> delete_stored_group(Disk& disk, int directory, std::uint64_t
 
 namespace saved_groups {
 
-// All files of a group of which one can be read. They are of the last office, as if its keeper had saved
+// All files of a group of which one can be read. They are of the last epoch, as if its archiver had saved
 // the group once more.
 inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manifest,
                                StoredGroup& group) {
@@ -304,7 +304,7 @@ inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manife
 }  // namespace saved_groups
 
 // Writes the files of damaged groups anew from one that can be read, and deletes what says nothing: groups
-// of which no file can be read, and what keepers left of deleted ones. Nobody else may have the topic open.
+// of which no file can be read, and what archivers left of deleted ones. Nobody else may have the topic open.
 // Returns the names of the files that said that the deleted groups existed; nobody knows the groups' names.
 inline Result<std::vector<std::string>> repair_groups(Disk& disk, int directory,
                                                       const Manifest& manifest) {

@@ -1,6 +1,6 @@
 // Reads the frames of one segment file. Every frame is checked before anything in it is used.
 //
-// What the medium does not return (os/disk.hpp, is_unreadable) is like damage: the frames there are not whole, and
+// What stable storage does not return (os/disk.hpp, is_unreadable) is like damage: the frames there are not whole, and
 // has_hidden() says that the reason is another one.
 #pragma once
 
@@ -43,7 +43,7 @@ class SegmentReader {
   SegmentReader() noexcept = default;
 
   const SegmentName& name() const noexcept { return name_; }
-  // -1 if the medium does not even return what is needed to open it.
+  // -1 if stable storage does not even return what is needed to open it.
   int file() const noexcept { return file_.get(); }
   bool is_open() const noexcept { return disk_ != nullptr; }
   Result<std::uint64_t> size() const noexcept {
@@ -76,7 +76,7 @@ class SegmentReader {
   }
 
   // Whether bytes of an earlier file may be here: its header says so, or it still has that file's header,
-  // because the power failed before its own was on the medium.
+  // because the power failed before its own was on stable storage.
   Result<bool> is_recycled() {
     SegmentHeader header{};
     auto read = read_around(reinterpret_cast<std::byte*>(&header), sizeof(header), 0);

@@ -1,4 +1,4 @@
-// Appends one partition's frames to its segment files. Used by one thread at a time, the keeper's.
+// Appends one partition's frames to its segment files. Used by one thread at a time, the archiver's.
 //
 //     SegmentWriter writer{disk, directory, manifest.topic, partition};
 //     writer.begin(generation, base_offset, previous_end, is_first);
@@ -6,7 +6,7 @@
 //     writer.sync();                                // now durable_offset() == end_offset()
 //
 // After an error nothing of the call counts, and a later call writes over it. Only after a failed
-// sync, also of a file that was full, nothing can be appended any more: what the medium has is unknown.
+// sync, also of a file that was full, nothing can be appended any more: what stable storage has is unknown.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class SegmentWriter {
         partition_{partition} {}
 
   // Begins a generation. Its first file is made with its first frame. Everything before
-  // `base_offset` must be on the medium, up to `previous_end`, or be lost. `is_first`: the
+  // `base_offset` must be on stable storage, up to `previous_end`, or be lost. `is_first`: the
   // partition has no other file.
   void begin(std::uint64_t generation, std::uint64_t base_offset, std::uint64_t previous_end,
              bool is_first) noexcept {
@@ -62,8 +62,8 @@ class SegmentWriter {
     is_first_ = is_first;
   }
 
-  // Continues the file of a keeper that handed over, behind its last frame. `durable_offset` is
-  // what that keeper had synced, and `newest_ms` what its last frame said. Files that follow get
+  // Continues the file of an archiver that handed over, behind its last frame. `durable_offset` is
+  // what that archiver had synced, and `newest_ms` what its last frame said. Files that follow get
   // this `generation`.
   Result<void> resume(const SegmentName& name, std::uint64_t generation, std::uint64_t file_bytes,
                       std::uint64_t end_offset, std::uint64_t durable_offset,
@@ -134,7 +134,7 @@ class SegmentWriter {
     return file_ && at_ > sizeof(SegmentHeader) && at_ + padded_frame(bytes) > file_bytes_;
   }
 
-  // Up to where everything is on the medium: a place for the checkpoint. Generation 0: unknown.
+  // Up to where everything is on stable storage: a place for the checkpoint. Generation 0: unknown.
   struct Synced {
     SegmentName file;
     std::uint64_t bytes = 0;
@@ -143,7 +143,7 @@ class SegmentWriter {
   };
   const Synced& synced() const noexcept { return synced_; }
 
-  // Returns once everything appended is on the medium. What end_file() returned is finished before.
+  // Returns once everything appended is on stable storage. What end_file() returned is finished before.
   //   io_error   whatever failed, also ENOENT: somebody deleted the file. Then nothing may be appended any more,
   //              and this returns it again
   Result<void> sync() {
@@ -167,7 +167,7 @@ class SegmentWriter {
     return note_end(ended, disk_->sync(ended.file.get()));
   }
 
-  // A full file that is not on the medium yet.
+  // A full file that is not on stable storage yet.
   struct Ended {
     Fd file;
     Synced place;  // of its end
@@ -199,7 +199,7 @@ class SegmentWriter {
   void write_early(bool on) noexcept { writes_early_ = on; }
 
   // Lets the next file be made of one that is not needed any more, and has this name now. Nobody else may
-  // write to it. The name says whose it is, because a keeper that was followed may still have one.
+  // write to it. The name says whose it is, because an archiver that was superseded may still have one.
   std::string spare_name() const {
     return std::string{kSparePrefix} + std::to_string(generation_) + '-' +
            std::to_string(partition_);
@@ -278,7 +278,7 @@ class SegmentWriter {
       if (auto synced = sync_names(); !synced) return synced;
     }
     auto file = has_spare() ? recycle(text, header, room) : make_anew(text, header, room);
-    // The spare is gone: a later keeper has deleted it, or a person; or it has a second name.
+    // The spare is gone: a later archiver has deleted it, or a person; or it has a second name.
     if (!file && file.error() == Errc::not_found) file = make_anew(text, header, room);
     if (!file) return file.error();
     LEAT_CRASH_POINT("store:file_begun");
@@ -312,7 +312,7 @@ class SegmentWriter {
   }
 
   Result<Fd> make_anew(const std::string& name, const SegmentHeader& header, const Room& room) {
-    // One that this keeper began and could not finish is made anew.
+    // One that this archiver began and could not finish is made anew.
     auto file = make_file(*disk_, directory_, name.c_str(), O_TRUNC, access_);
     if (!file) return file;
     LEAT_CRASH_POINT("store:file_made");
@@ -323,13 +323,13 @@ class SegmentWriter {
     return done.error();
   }
 
-  // If the power fails before the header is on the medium, its name and the old header tell what it is.
+  // If the power fails before the header is on stable storage, its name and the old header tell what it is.
   Result<Fd> recycle(const std::string& name, const SegmentHeader& header, const Room& room) {
     has_spare_ = false;
     const std::string spare = spare_name();
     auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
     if (!file) return file;
-    // Somebody may have linked it just when it was put aside, and not look whether that came in time.
+    // Somebody may have linked it just when it was put aside, and not check whether that came in time.
     if (link_count(file->get()) != 1) {
       (void)disk_->delete_file(directory_, spare.c_str());
       return Errc::not_found;
@@ -359,7 +359,7 @@ class SegmentWriter {
 
   std::uint64_t generation_ = 0;
   std::uint64_t end_offset_ = 0;      // of all frames
-  std::uint64_t durable_offset_ = 0;  // of those that are on the medium
+  std::uint64_t durable_offset_ = 0;  // of those that are on stable storage
   std::uint64_t previous_end_ = 0;    // for the header of the next file
   bool is_first_ = false;
 
@@ -370,7 +370,7 @@ class SegmentWriter {
   std::uint64_t started_ = 0;   // the kernel was asked to write everything before
   std::int64_t newest_ms_ = kNoTimestamp;
   Synced synced_;
-  bool has_new_name_ = false;         // The file's name is not on the medium yet.
+  bool has_new_name_ = false;         // The file's name is not on stable storage yet.
   std::uint32_t unsynced_files_ = 0;  // of end_file()
   Error failed_;                      // of a sync
   bool has_spare_ = false;            // for the next file

@@ -97,7 +97,7 @@ class StoredFrames {
   }
 
   // Offsets that a checkpoint knows to be lost. The file behind them says so as well, but perhaps its
-  // header was not on the medium yet when the power failed.
+  // header was not on stable storage yet when the power failed.
   void expect_lost(std::uint64_t begin, std::uint64_t end) noexcept {
     lost_begin_ = begin;
     lost_end_ = end;

@@ -24,7 +24,7 @@ Outcome<std::unique_ptr<Broadcaster>> Broadcaster::open(boost::asio::io_context&
   auto fd = broadcaster->subscriber_.wait_fd();
   if (!fd) return problem(fd.error());
   broadcaster->watcher_.emplace(loop, *fd, [raw = broadcaster.get()] { raw->pass_on(); });
-  broadcaster->watcher_->arm();  // Also without listeners: it must not hold up publishers.
+  broadcaster->watcher_->arm();  // Also without subscribers: it must not hold up publishers.
   return broadcaster;
 }
 

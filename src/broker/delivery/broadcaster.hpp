@@ -1,4 +1,4 @@
-// Gives every record of a topic to all its listeners, encoded once for all of them.
+// Gives every record of a topic to all its subscribers, encoded once for all of them.
 //
 //     auto broadcaster = Broadcaster::open(loop, topic, backlog, [](std::string& out, const Record& record) { … }, on_failure);
 //     (*broadcaster)->add(sink);              // gets what is published from now on

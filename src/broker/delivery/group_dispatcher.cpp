@@ -6,7 +6,7 @@
 namespace leat::broker {
 namespace {
 
-// For one puller at a time; one larger record is dealt nevertheless.
+// For one consumer at a time; one larger record is dealt nevertheless.
 constexpr std::size_t kMostBytes = LargeMessages::kSmall;
 constexpr std::size_t kMostRecords = 512;
 constexpr std::size_t kMostInFlightBytes = 4 * kMostBytes;  // By one that acknowledges.
@@ -31,7 +31,7 @@ Outcome<std::unique_ptr<GroupDispatcher>> GroupDispatcher::open(
     boost::asio::io_context& loop, const Topic& topic, const Group& group, LargeMessages& unsent,
     std::function<void(Error)> on_failure, std::function<void()> on_progress) {
   const auto problem = [](Error error) {
-    return Problem{error.code, "cannot be a member of the pullers' group: " + describe(error)};
+    return Problem{error.code, "cannot be a member of the consumers' group: " + describe(error)};
   };
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
@@ -163,7 +163,7 @@ void GroupDispatcher::deal() {
     int round = 0;
     while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
   }
-  // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
+  // While the member is full, its descriptor is readable; a consumer that has sent something comes back here.
   const bool may_find =
       has_ready_puller() && !has_failed_ && !is_full_ && dealt_ == received_.size();
   if (may_find && !published_offset_.is_reached(reached_)) watcher_->arm();

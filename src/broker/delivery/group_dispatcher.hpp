@@ -1,4 +1,4 @@
-// Shares the records of a topic among the pullers of a broker: each record goes to one of them.
+// Shares the records of a topic among the consumers of a broker: each record goes to one of them.
 //
 //     auto dispatcher = GroupDispatcher::open(loop, topic, group, unsent, on_failure, on_progress);
 //     (*dispatcher)->add(consumer);              // from now on it gets its share
@@ -6,10 +6,10 @@
 //     (*dispatcher)->on_done(consumer, 3);       // or only when its client says so, here of the oldest three
 //     (*dispatcher)->remove(consumer);           // what it did not send goes to others
 //
-// The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
+// The broker is one member of the consumer group `lightq`; local processes may be others. Consumers are dealt to in
 // turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
-// What a puller could not send for a second goes back to the group, and so does what was received if no puller could be given
-// anything for so long. Before a large record is dealt, the dealer waits for memory, in line with those of other topics.
+// What a consumer could not send for a second goes back to the group, and so does what was received if no consumer could be given
+// anything for so long. Before a large record is dealt, the dispatcher waits for memory, in line with those of other topics.
 // Belongs to the thread of its event loop.
 #pragma once
 
@@ -75,7 +75,7 @@ class GroupConsumer : public LargeMessages::Holder {
 class GroupDispatcher : private LargeMessages::Waiter {
  public:
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
-  // pullers.
+  // consumers.
   static Outcome<std::unique_ptr<GroupDispatcher>> open(boost::asio::io_context& loop,
                                                         const Topic& topic, const Group& group,
                                                         LargeMessages& unsent,
@@ -92,7 +92,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
     published_offset_.advance(end);
     poll();
   }
-  // Whether another puller can be added. Each may hold a record at least, and half of what is allowed is for all.
+  // Whether another consumer can be added. Each may hold a record at least, and half of what is allowed is for all.
   bool has_room() const noexcept {
     return consumers_.size() < std::max<std::size_t>(1, limit_ / 2);
   }
@@ -103,7 +103,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   void remove(GroupConsumer& consumer);
 
   bool has_consumers() const noexcept { return !consumers_.empty(); }
-  // The offset behind the last record that was received for pullers; 0 before the first.
+  // The offset behind the last record that was received for consumers; 0 before the first.
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
@@ -123,7 +123,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
   bool receive();
-  // The most records for one puller at a time. Many cost fewer system calls.
+  // The most records for one consumer at a time. Many cost fewer system calls.
   std::size_t most_records() const;
   bool has_ready_puller() const;
   // How many it may be given now. One that acknowledges may do so in lots.
@@ -152,7 +152,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   std::vector<Delivery> received_;
   std::size_t dealt_ = 0;       // of received_
   std::vector<GroupConsumer*> ready_;  // Kept for its memory.
-  std::size_t in_hands_ = 0;    // How many records pullers hold.
+  std::size_t in_hands_ = 0;           // How many records consumers hold.
   std::uint64_t dealt_total_ = 0;
   std::uint64_t reached_ = 0;
   std::size_t record_bytes_ = 1u << 20;  // As large as records were lately; at first, who knows.

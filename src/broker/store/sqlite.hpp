@@ -47,7 +47,7 @@ class Database {
 
   // In a transaction: writes what it has changed so far, so that only little is left to commit().
   void write_out();
-  // Takes room on the medium for a file of so many bytes, before pages are put there.
+  // Takes room on stable storage for a file of so many bytes, before pages are put there.
   //   no_space
   void reserve(std::int64_t bytes);
 
@@ -98,7 +98,7 @@ void Database::run(const char* sql, const Values&... values) {
   }
 }
 
-// Everything until commit() happens, and is on the medium when commit() returns; or nothing does.
+// Everything until commit() happens, and is on stable storage when commit() returns; or nothing does.
 class Transaction {
  public:
   explicit Transaction(Database& database) : database_{database} {

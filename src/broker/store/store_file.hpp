@@ -5,7 +5,7 @@
 //
 // The state directory belongs to one broker, by a lock on its file `lock`. A new database is built beside its
 // place and renamed: a file of that name without the schema is therefore damaged, and never taken for a first start,
-// which would give the topics away. SQLite's write-ahead log with synchronous=FULL: a change is on the medium when
+// which would give the topics away. SQLite's write-ahead log with synchronous=FULL: a change is on stable storage when
 // its transaction returns, and is there whole or not at all after a crash.
 // Whoever may write to a durable topic can fill the disk. The store keeps some room back, so that the administrator can still
 // take a right away; also after it was stopped, while others filled the disk.

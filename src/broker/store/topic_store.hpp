@@ -7,7 +7,7 @@
 //     for (const StoredTopic& known : *store->topics()) open_ports(known);
 //
 // One small SQLite database, `broker.db`, in the state directory, which one broker has at a time. Every change is on
-// the medium when its call returns, and is there whole or not at all after a crash. A topic that was made by `leat
+// stable storage when its call returns, and is there whole or not at all after a crash. A topic that was made by `leat
 // topic create` is not in it until somebody gives it ports or rights. Used by one thread at a time; not after fork().
 //
 // Besides the codes named at the calls, each may return

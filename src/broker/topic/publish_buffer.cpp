@@ -11,7 +11,7 @@
 namespace leat::broker {
 namespace {
 
-// Why a durable topic takes no more: its keeper, in this process or another one, cannot write.
+// Why a durable topic takes no more: its archiver, in this process or another one, cannot write.
 std::string why_no_room(Error error) {
   if (error.system_error == 0 || error.system_error == ENOSPC) return "the disk is full";
   return std::string{"its files cannot be written ("} + std::strerror(error.system_error) + ')';

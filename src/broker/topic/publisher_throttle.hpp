@@ -1,4 +1,4 @@
-// Holds a topic's producers to the pace of its consumers.
+// Holds a topic's producers to the speed of its consumers.
 //
 //     PublisherThrottle throttle{loop, [&] { return dispatcher.reached(); }};
 //     throttle.add(batch_end, bytes);                        // for each batch that was published

@@ -115,7 +115,7 @@ std::function<void()> PublishingClient::go_on() {
   };
 }
 
-// --- Pullers -------------------------------------------------------------------------------------
+// --- Consumers -------------------------------------------------------------------------------------
 
 Outcome<void> ConsumingClient::on_open() {
   be_counted(true);
@@ -162,7 +162,7 @@ bool ConsumingClient::on_done(std::uint64_t count) {
   return true;
 }
 
-// --- Listeners -----------------------------------------------------------------------------------
+// --- Subscribers -----------------------------------------------------------------------------------
 
 Outcome<void> SubscribingClient::on_open() {
   auto broadcaster = topic_.broadcaster(encoding_);

@@ -59,7 +59,7 @@ class Topics {
   // As the store's. Also if it could not be stored, the user has no right any more, until the next start.
   Outcome<void> revoke(BrokerTopic& topic, const std::string& user);
 
-  // What connections and topics had is free in the C library's heap, which keeps it: gives it back, once for all that were
+  // What connections and topics had is free in the C library's heap, which keeps it: returns it, once for all that were
   // closed about now.
   void trim_heap_soon();
 
@@ -77,7 +77,7 @@ class Topics {
   Ports ports_;
   Timer trim_;
   Backlog backlog_;
-  LargeMessages unsent_;  // The dealer of a durable topic has a copy of each.
+  LargeMessages unsent_;  // The dispatcher of a durable topic has a copy of each.
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 

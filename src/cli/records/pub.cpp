@@ -251,7 +251,7 @@ void add_options(CLI::App& command, PubArguments& arguments) {
   add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
   command.add_flag(
       "--sync", arguments.sync,
-      "Durable topics: wait until everything is on the medium, as with --durable fsync");
+      "Durable topics: wait until everything is on stable storage, as with --durable fsync");
   add_size(command, "--generate", arguments.generate_bytes,
            "Publish --count numbers of this many digits, instead of lines");
 }

@@ -78,7 +78,7 @@ class TopicSender final : public Sender {
   TopicSender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals);
 
   bool send(std::string_view text) override;
-  // With --sync, and on topics of durability fsync: waits until everything sent is on the medium.
+  // With --sync, and on topics of durability fsync: waits until everything sent is on stable storage.
   void settle() override;
   Failure too_large(std::uint64_t size, bool or_more) const override;
   std::size_t limit() const noexcept override { return publisher_.max_record_size() - time_size_; }

@@ -13,7 +13,7 @@ std::string unescape_separator(const std::string& text) { return text == "\\t" ?
 Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
   PublisherOptions options;
   options.acknowledge =
-      Stage::committed;  // settle() waits for the medium, for many records at once.
+      Stage::committed;  // settle() waits for stable storage, for many records at once.
   if (arguments.partition) {
     options.partition = partition_of(topic, *arguments.partition);
   }

@@ -49,7 +49,7 @@ void shrink(const std::string& name) {
                                              name)};
   }
   if (!freed) fail(freed.error(), name);
-  fmt::print("gave back {}; topic '{}' has {} now{}\n", size_text(*freed), name,
+  fmt::print("freed {}; topic '{}' has {} now{}\n", size_text(*freed), name,
              size_text(topic.info().capacity_bytes),
              topic.partitions() > 1 ? " in its largest partition" : "");
 }
@@ -76,7 +76,7 @@ void add_topic_command(CLI::App& app) {
   set_command->callback([name, max_capacity] { set(*name, *max_capacity); });
 
   CLI::App* shrink_command = topic->add_subcommand(
-      "shrink", "Give back memory that a topic with policy grow added and does not need now");
+      "shrink", "Free memory that a topic with policy grow added and does not need now");
   shrink_command->add_option("NAME", *name, "The topic")->required();
   shrink_command->footer("Example:\n  leat topic shrink orders");
   refuse_broker(*shrink_command, "the broker decides how large its topics are");

@@ -52,7 +52,7 @@ class DataPorts {
  private:
   Outcome<void> listen(const TopicPtr& topic, DataPort which, std::uint16_t port);
   void on_socket(const TopicPtr& topic, DataPort which, Accepted accepted);
-  // As in Gate and RawAuthenticator.
+  // As in Authenticator and RawAuthenticator.
   std::optional<Principal> authorize_address(const BrokerTopic& topic,
                                              const Stream::Address& address, Access access) const;
   std::optional<Principal> principal_of(const BrokerTopic& topic, const std::string& token,

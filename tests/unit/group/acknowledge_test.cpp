@@ -1,5 +1,5 @@
 // If this failed, a member's records could be delivered again after they were acknowledged, or lost
-// when it gives them back, leaves, exceeds its lease or fails too often.
+// when it requeues them, leaves, exceeds its lease or fails too often.
 #include "group/group_testing.hpp"
 
 namespace leat {
@@ -31,7 +31,7 @@ TEST(Acknowledge, TwiceIsNotInFlight) {
   EXPECT_EQ(code(member.acknowledge(first)), Errc::not_in_flight);
   EXPECT_EQ(code(member.requeue(first)), Errc::not_in_flight);
   const Delivery second = take(member);
-  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_in_flight);  // Even if its hold was reused.
+  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_in_flight);  // Even if its entry was reused.
   EXPECT_EQ(member.in_flight(), 1u);
   must(member.acknowledge(second));
 }
@@ -62,7 +62,7 @@ TEST(Acknowledge, OfAnotherGroupsRecordIsNotInFlight) {
   publish_numbers(publisher, 2);
   const Delivery first = take(member);
   const Delivery second = take(member);
-  const Delivery same = take(other);  // Its hold has the number and the state of the first one's.
+  const Delivery same = take(other);  // Its entry has the number and the state of the first one's.
   EXPECT_EQ(code(member.acknowledge(same)), Errc::not_in_flight);
   EXPECT_EQ(code(member.requeue(same)), Errc::not_in_flight);
   EXPECT_EQ(code(member.acknowledge_up_to(same)), Errc::not_in_flight);
@@ -151,7 +151,7 @@ TEST(AcknowledgeSome, ThoseThatAreNotInFlightDoNotCount) {
   EXPECT_EQ(code(member.acknowledge(some)), Errc::not_in_flight);
   EXPECT_EQ(member.in_flight(), 0u);
   EXPECT_EQ(must(other.acknowledge({&of_other, 1})), 1u);
-  EXPECT_EQ(drain(other), (Log{"1 1"}));  // What was given back.
+  EXPECT_EQ(drain(other), (Log{"1 1"}));  // What was requeued.
 }
 
 TEST(AcknowledgeSome, OfAClosedGroupIsRefused) {
@@ -316,7 +316,7 @@ TEST(Leaving, MovedMemberKeepsWhatItHolds) {
 
 // ---- max_deliveries ------------------------------------------------------------------------------
 
-// Takes a record and gives it back, `times` times; then nothing more may come.
+// Takes a record and requeues it, `times` times; then nothing more may come.
 void fail_always(Member& member, int times) {
   for (int i = 0; i < times; ++i) must(member.requeue(take(member)));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);

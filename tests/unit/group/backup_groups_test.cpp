@@ -54,7 +54,7 @@ TEST_F(BackupOfGroups, AreNotAheadOfItsRecords) {
   (void)take(member);
   must(saver->save());
   ASSERT_GT(topic_.load().at(0).saved->offsets[0], 20U);
-  // No keeper has written a record, so the copy ends where the topic began.
+  // No archiver has written a record, so the copy ends where the topic began.
   EXPECT_EQ(copied_group().offsets, std::vector<std::uint64_t>{0});
 }
 

@@ -27,7 +27,7 @@ std::size_t group_files(const TestTopic& topic) {
 TEST(GroupClosing, WhatAMemberReadsInPlaceStaysUntilItsNextCall) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
-  publish_all(publisher, {"read", "given back", "claimed"});
+  publish_all(publisher, {"read", "requeued", "claimed"});
   Member member = join(group_of(*topic));
   const Delivery read = take(member);
   must(member.requeue(take(member)));
@@ -74,7 +74,7 @@ TEST(GroupClosing, RecordsOfACallbackStayWhileItRuns) {
   EXPECT_EQ(code(member.poll(2, [](const Delivery&) {})), Errc::closed);
 }
 
-// A call in the callback tells the member, which then lets go of all that it has claimed.
+// A call in the callback tells the member, which then lets go of all that it has taken.
 TEST(GroupClosing, ACallbackThatWasToldIsTheLastOne) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());

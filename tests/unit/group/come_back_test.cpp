@@ -1,4 +1,4 @@
-// If this failed, returned records (not handed out by poll, given back, or parked for their key)
+// If this failed, returned records (not handed out by poll, requeued, or parked for their key)
 // could be lost, come out of order by key, or use up a member's limit so that the group stalls.
 #include <atomic>
 #include <map>
@@ -101,7 +101,7 @@ TEST(MemberPoll, LeaseRunsFromTheHandOver) {
   const Group group = group_of(*topic, {.by_key = true, .lease = kLease});
   publish_keyed(publisher, "a", 4);
   Member member = join(group);
-  std::optional<Member> other;  // Joins after the batch is claimed.
+  std::optional<Member> other;  // Joins after the batch is taken.
   std::uint64_t seen = 0;
   while (seen < 4) {
     must(member.poll(4, [&](const Delivery& mine) {
@@ -176,12 +176,12 @@ TEST(ComeBack, RequeuedRecordsUseUpNoPlaces) {
   EXPECT_EQ(info.returned_limit, 64u);
   EXPECT_EQ(info.taking, Errc::redelivery_full);
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
-  Member other = join(group);  // It has a row of holds of its own.
+  Member other = join(group);  // It has a row of entries of its own.
   EXPECT_EQ(drain(other, 12), numbers(12, kRoom));
   EXPECT_EQ(group.info().lag, 0u);
 }
 
-// Records that a member gave back and others took lie in its row, but do not
+// Records that a member requeued and others took lie in its row, but do not
 // count against its limit.
 TEST(ComeBack, WhatOthersHoldUsesUpNoPlaces) {
   const TestTopic topic;
@@ -324,7 +324,7 @@ TEST(ForEver, ADelayThatNeverEndsIsKept) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
-// Holds of the spare row have the largest numbers.
+// Entries of the spare row have the largest numbers.
 TEST(ComeBack, SpareEntriesCanBeAcknowledged) {
   constexpr std::uint32_t kInFlight = 4097;
   constexpr std::uint32_t kDelayed = (1 << 16) + kInFlight;

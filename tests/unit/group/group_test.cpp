@@ -201,7 +201,7 @@ TEST(GroupInfo, CountsWhatIsAheadInFlightAndAgain) {
   EXPECT_EQ(member.in_flight(), 10u);
 
   must(member.requeue(taken[4]));
-  EXPECT_EQ(group.info().in_flight, 10u);  // A record that was given back is still in flight.
+  EXPECT_EQ(group.info().in_flight, 10u);  // A record that was requeued is still in flight.
   const Delivery again = take(member);
   EXPECT_EQ(to_text(again), "4 4");
   EXPECT_EQ(group.info().redelivered, 1u);

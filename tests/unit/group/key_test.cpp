@@ -128,7 +128,7 @@ TEST(ByKey, HolderThatLeavesLetsItsKeyGo) {
   EXPECT_EQ(drain(b, 2), (Log{"0 1", "1 2"}));
 }
 
-// A member that has given back `count` records of one key. When it takes the first again, some of
+// A member that has requeued `count` records of one key. When it takes the first again, some of
 // those behind it become ready in that member.
 std::optional<Member> with_records_ready(Publisher& publisher, const Group& group, int count = 16) {
   std::optional<Member> member = join(group);
@@ -259,7 +259,7 @@ TEST(ByKey, WhoLeavesAfterItLostARecordSaysThatItsSlotIsFree) {
   while (!is_found_after_its_owner_left()) ASSERT_LT(++tries, 100);
 }
 
-// Three members on threads of their own; some give records back. Each key's records are processed
+// Three members on threads of their own; some requeue records. Each key's records are processed
 // one at a time, in order.
 TEST(ByKey, OrderHoldsAmongThreads) {
   constexpr std::size_t kKeys = 7;

@@ -25,7 +25,7 @@ TEST(Member, SharesWithTheOthers) {
   Member b = join(group);
   Log of_a;
   Log of_b;
-  for (std::uint64_t i = 0; i < 20; ++i) {  // One at a time: none is claimed in advance.
+  for (std::uint64_t i = 0; i < 20; ++i) {  // One at a time: none is taken in advance.
     publish_numbers(publisher, 1, i);
     Member& who = i % 2 == 0 ? a : b;
     (i % 2 == 0 ? of_a : of_b).push_back(to_text(take(who)));

@@ -51,7 +51,7 @@ class MeanwhileDisk : public detail::Disk {
   std::function<void()> meanwhile_;
 };
 
-// Two groups, saved by an office that has followed another one, at positions that differ each time.
+// Two groups, saved by an epoch after another one, at positions that differ each time.
 class SavedFiles : public ::testing::Test {
  protected:
   SavedFiles() {
@@ -234,7 +234,7 @@ TEST_F(SavedFiles, WhatMakesNoSenseIsDamage) {
   }
 }
 
-// Both copies of the checkpoint are lost: the next keeper's number must be above those of saved groups, or
+// Both copies of the checkpoint are lost: the next archiver's number must be above those of saved groups, or
 // nobody would read what it saves.
 TEST_F(SavedFiles, TheNextEpochIsLaterThanAllThatSaved) {
   must(topic_.saver(77)->save());
@@ -245,8 +245,8 @@ TEST_F(SavedFiles, TheNextEpochIsLaterThanAllThatSaved) {
   EXPECT_GT(recovered.generation, 77U);
 }
 
-// The first save of an office ends when both files have their names for good: the next one overwrites the
-// first of them, and the files of earlier offices are gone by then.
+// The first save of an epoch ends when both files have their names for good: the next one overwrites the
+// first of them, and the files of earlier epochs are gone by then.
 TEST(SavedGroup, FirstSaveNamesBothCopiesForGood) {
   UnkeptTopic topic;
   testing::RecordedDisk disk{topic.data_path()};
@@ -378,7 +378,7 @@ TEST_P(SavedErrors, OfAnyReadTellNothingWrong) {
   }
 }
 
-// A keeper's only copy that the medium does not return may be complete: an earlier keeper's would give records out twice.
+// An archiver's only copy that stable storage does not return may be complete: an earlier archiver's would give records out twice.
 TEST_F(SavedFiles, ACopyThatCannotBeReadIsNotReplacedByAnEarlierOne) {
   PlacedFiles placed{files_};
   const std::string name =
@@ -425,7 +425,7 @@ TEST_F(SavedFiles, RepairDeletesWhatNothingCanBeReadOf) {
   PlacedFiles placed{files_};
   const auto names = files_of(least_);
   for (const std::string& name : {names[1], names[2]}) placed.put(name, "nonsense");
-  // Left by a process that died while it made a group, and by a keeper of one that was deleted.
+  // Left by a process that died while it made a group, and by an archiver of one that was deleted.
   placed.put("+group-0000000000000001", "half");
   placed.put(detail::saved_group_name(2, 1) + "-0", "old");
   EXPECT_EQ(
@@ -458,7 +458,7 @@ TEST_F(SavedFiles, RepairThatFailsLosesNothing) {
   }
 }
 
-// The files of the keeper before are gone when they are read. That is no damage.
+// The files of the archiver before are gone when they are read. That is no damage.
 TEST_F(SavedFiles, AreReadAnewIfAnArchiverDeletesEarlierOnesMeanwhile) {
   auto third = topic_.saver(3);
   MeanwhileDisk disk{[&] {

@@ -109,7 +109,7 @@ class SavedWorld {
       case 4:
       case 5: save(below(random_, 8) == 0); break;
       case 6:
-        if (old_) (void)old_->save();  // A keeper that was followed goes on.
+        if (old_) (void)old_->save();  // An archiver that was superseded goes on.
         break;
       case 7: publish(below(random_, 900)); break;
       default: receive();
@@ -186,7 +186,7 @@ class SavedWorld {
     old_ = std::move(saver_);
     saver_ = topic_.saver(++epoch_, disk_);
   }
-  // The keeper is killed while it saves, and another one follows.
+  // The archiver is killed while it saves, and another one takes over.
   void die() {
     disk_.die_at(calls() + below(random_, 12));
     (void)saver_->save();

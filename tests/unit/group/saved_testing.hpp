@@ -62,7 +62,7 @@ class UnkeptTopic {
     saver->begin(epoch);
     return saver;
   }
-  // A keeper's, without its thread.
+  // An archiver's, without its thread.
   detail::Archiver archiver() const {
     return {shared_, detail::Disk::system(), directory(), manifest_};
   }

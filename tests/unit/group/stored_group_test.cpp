@@ -83,7 +83,7 @@ TEST_F(GroupOnDisk, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
   EXPECT_EQ(must(topic.group_names()), std::vector<std::string>{kGroupName});
   const Group again = must(topic.find_group(kGroupName));
   const GroupInfo info = again.info();
-  EXPECT_EQ(info.lag + info.in_flight, 6U);  // Some were claimed, and not handed out.
+  EXPECT_EQ(info.lag + info.in_flight, 6U);  // Some were taken, and not handed out.
   Member member = join(again);
   const Delivery first = take(member);
   EXPECT_EQ(to_text(first), "4 4");
@@ -240,7 +240,7 @@ TEST_F(GroupOnDisk, IsSavedWithinASecondOrTwo) {
       return all;
     }();
     wait_until_saved();
-    // Nothing tells the keeper of these but that something is held.
+    // Nothing tells the archiver of these but that something is held.
     for (const std::size_t i : {0U, 1U, 3U, 5U}) must(member.acknowledge(taken[i]));
     wait_until_saved();
     ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
@@ -292,7 +292,7 @@ TEST_F(GroupOnDisk, AtMostOnceSkipsNothingWhenTheTopicIsClosed) {
     const Topic topic = open();
     publish(topic, 10, topic.info().partitions[0].end);
     Member member = join(must(topic.find_group(kGroupName)));
-    // What was claimed and not handed out comes again, sooner or later.
+    // What was taken and not handed out comes again, sooner or later.
     const int count = round < 2 ? 7 : 16;
     for (int i = 0; i < count; ++i) ++seen[take(member).record.offset];
     if (round == 2) {
@@ -328,7 +328,7 @@ TEST_F(GroupOnDisk, AnotherArchiverSavesItToo) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
-// The keeper dies or stops when it has saved everything, and then records are acknowledged, which tells nobody.
+// The archiver dies or stops when it has saved everything, and then records are acknowledged, which tells nobody.
 TEST_F(GroupOnDisk, ASuccessorSavesWhatIsOnlyAcknowledged) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     const testing::Shared<std::uint32_t> is_archiver;
@@ -518,7 +518,8 @@ class ExpiredGroup : public GroupOnDisk {
     auto publisher = must(topic.publisher());
     const std::string large(1000, 'x');
     while (topic.info().partitions[0].start == 0) must(publisher.publish(large));
-    must(publisher.flush());  // Else the keeper still has full files to end, and deletes more then.
+    must(publisher
+             .flush());  // Else the archiver still has full files to end, and deletes more then.
     return topic.info().partitions[0].start;
   }
   Topic open_small() const {
@@ -572,7 +573,7 @@ TEST_F(ExpiredGroup, WhatIsGoneBeforeItIsHandedOutIsAGap) {
   publish(topic, 10);
   Member member = join(group(topic));
   listen(member);
-  EXPECT_EQ(drain(member, 1), numbers(1));  // It has claimed the others, too.
+  EXPECT_EQ(drain(member, 1), numbers(1));  // It has taken the others, too.
   EXPECT_EQ(member.in_flight(), 9U);
   const std::uint64_t start = expire(topic);
   EXPECT_EQ(take(member).record.offset, start);

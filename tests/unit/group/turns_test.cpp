@@ -1,4 +1,4 @@
-// If this failed, records that are given back at once, each time, would keep all other records away.
+// If this failed, records that are requeued at once, each time, would keep all other records away.
 #include <set>
 
 #include "group/group_testing.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kGood = 10;
 
-// Takes one or more records, gives those back whose value is "poison", and acknowledges the others.
+// Takes one or more records, requeues those whose value is "poison", and acknowledges the others.
 using Way = void (*)(Member&, std::set<std::uint64_t>& good);
 
 void use(Member& member, const Delivery& delivery, std::set<std::uint64_t>& good) {
@@ -47,7 +47,7 @@ TEST(Turns, RecordsRequeuedAtOnceDoNotKeepOthersAway) {
           std::vector<Member> all;
           for (std::size_t i = 0; i < members; ++i) all.push_back(join(group));
           std::set<std::uint64_t> good;
-          // First only poison, so that some is returned before anything else is claimed.
+          // First only poison, so that some is returned before anything else is taken.
           for (std::size_t i = 0; i < poison; ++i)
             must(publisher.publish({.key = std::to_string(i), .value = "poison"}));
           for (std::size_t i = 0; i < 10; ++i) way(all[i % members], good);

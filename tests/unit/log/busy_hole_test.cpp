@@ -76,7 +76,7 @@ TEST(BusyHole, IsRepairedByMembersThatAlwaysHaveRecords) {
   }
 }
 
-// The only partition has a hole where the group is, and a record in front of it that is given back each time.
+// The only partition has a hole where the group is, and a record in front of it that is requeued each time.
 TEST(BusyHole, IsRepairedByAMemberThatIsBusyWithReturnedRecords) {
   for (const bool polls : {false, true}) {
     const TestTopic topic;

@@ -133,7 +133,7 @@ TEST_F(DurableDamage, ReadersPassWhatTheLastFileHasLost) {
         }
         Publisher publisher = publisher_of(topic);
         const bool has_written = publisher.publish(text(records)) && publisher.flush(kPatience);
-        // What is written to a file without a name is not on disk: the keeper says so.
+        // What is written to a file without a name is not on disk: the archiver says so.
         ASSERT_EQ(has_written, std::filesystem::exists(file));
         if (!has_written) {
           delete_topic();
@@ -223,7 +223,7 @@ class MomentDisk : public detail::Disk {
   std::function<void()> then_;
 };
 
-// A keeper that follows takes office, sets `written` back, and makes its first file. A reader that read `written` just
+// An archiver that takes over, sets `written` back, and makes its first file. A reader that read `written` just
 // before, and sees the file, must not take what will be written again for lost.
 TEST(DurableReader, WhatASuccessorWritesAgainIsNotMissing) {
   TemporaryDirectory temp;
@@ -249,7 +249,7 @@ TEST(DurableReader, WhatASuccessorWritesAgainIsNotMissing) {
   auto more = (*reader)->next(entry, 3);
   ASSERT_TRUE(more) << describe(more.error());
   EXPECT_FALSE((*reader)->misses_records());
-  // Unless the topic's own keeper has followed and written it again by now.
+  // Unless the topic's own archiver has taken over and written it again by now.
   EXPECT_TRUE(!*more || (entry.is_record && entry.record.offset == 2));
   EXPECT_TRUE(disk.was_there());
 }

@@ -68,7 +68,7 @@ TEST_F(DurableSync, AFailedWriteMakesItReadOnlyAtEveryDurability) {
   }
 }
 
-// The keeper syncs the directory before it deletes a file that is too old, while nobody publishes.
+// The archiver syncs the directory before it deletes a file that is too old, while nobody publishes.
 TEST_F(DurableSync, AFailedSyncOfRetentionMakesItReadOnly) {
   TopicOptions wanted = options(Durability::os);
   wanted.file_bytes = 64 << 10;
@@ -87,7 +87,7 @@ TEST_F(DurableSync, AFailedSyncOfRetentionMakesItReadOnly) {
   EXPECT_TRUE(publisher.publish("after", kPatience));
 }
 
-// What memory has and the medium may not stays there when everybody leaves.
+// What memory has and stable storage may not stays there when everybody leaves.
 // rm -rf of the data directory: what is written goes into a file without a name.
 TEST_F(DurableSync, FilesThatSomebodyDeletedMakeItReadOnly) {
   for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
@@ -155,7 +155,7 @@ TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
   }
 }
 
-// Keepers that follow each other because the disk is slow: each waits longer than the one before.
+// Archivers that supersede each other because the disk is slow: each waits longer than the one before.
 TEST_F(DurableSync, OnASlowDiskArchiversWaitLongerEachTime) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
@@ -211,7 +211,7 @@ TEST_F(DurableSync, RecordsAreWrittenAlthoughGroupsCannotBeSaved) {
   auto shared = detail::attach_files(*topics, "d");
   ASSERT_TRUE(shared);
   const auto written = [&] { return (*shared)->durable()->written(0); };
-  disk_.fail_groups(EMFILE);  // The keeper leaves, takes office again, and so on.
+  disk_.fail_groups(EMFILE);  // The archiver leaves, takes over again, and so on.
   ASSERT_TRUE(member->receive(kPatience));
   ASSERT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::no_space; }));
   ASSERT_TRUE(publisher.publish("1"));

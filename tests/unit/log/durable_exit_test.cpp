@@ -117,7 +117,7 @@ TEST_F(DurableExit, ThreadsThatPublishMayBeJoinedAtTheVeryEnd) {
   static std::thread* busy = nullptr;
   for (const auto durable : {Durability::os, Durability::fsync}) {
     Child child{[&]() -> int {
-      std::atexit([] {  // Registered before the keeper's, so it runs behind it.
+      std::atexit([] {  // Registered before the archiver's, so it runs behind it.
         std::this_thread::sleep_for(50ms);
         is_over = true;
         busy->join();
@@ -136,7 +136,7 @@ TEST_F(DurableExit, ThreadsThatPublishMayBeJoinedAtTheVeryEnd) {
   }
 }
 
-// It would have neither the keeper's thread nor the lock that keeps the window: its records would stay in
+// It would have neither the archiver's thread nor the lock that keeps the window: its records would stay in
 // memory, or its frames would overwrite the parent's.
 TEST_F(DurableExit, AChildOfAForkOpensItAgain) {
   for (const auto durable : {Durability::os, Durability::interval, Durability::fsync}) {

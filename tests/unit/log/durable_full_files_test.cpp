@@ -1,5 +1,5 @@
-// Durability `os`: a full file is synced while the keeper goes on. If these failed, publishers would wait for the disk
-// although nobody asked for it, or records would be lost, or called durable, that are not on the medium.
+// Durability `os`: a full file is synced while the archiver goes on. If these failed, publishers would wait for the disk
+// although nobody asked for it, or records would be lost, or called durable, that are not on stable storage.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ class DurableFullFiles : public DurableSync {
   static constexpr std::uint64_t kPerFile =
       240;  // records of 1000 bytes fit in a file, and a few more
 
-  // With a keeper in office, and so many records.
+  // With a the archiver, and so many records.
   Topic create_os(std::uint64_t records = 1, std::uint64_t retention_bytes = 0) const {
     TopicOptions wanted = options(Durability::os);
     wanted.retention_bytes = retention_bytes;
@@ -66,7 +66,7 @@ class DurableFullFiles : public DurableSync {
     EXPECT_EQ(::read(from.get(), &ready, 1), 1);
     return child;
   }
-  // A process that is the keeper, and whose syncs take for ever.
+  // A process that is the archiver, and whose syncs take for ever.
   Child keep_three_full_files() {
     return start([&](const std::function<void()>& ready) {
       const Topic topic = create_os();
@@ -219,7 +219,7 @@ TEST_F(DurableFullFiles, RetentionDeletesNoneThatIsNotSynced) {
 
 // ---- What a review found --------------------------------------------------------------------------
 
-// The next keeper's sync might succeed.
+// The next archiver's sync might succeed.
 TEST_F(DurableFullFiles, AnErrorIsAnnouncedAlthoughTheArchiverHasToLeave) {
   const Topic topic = create_os();
   publish_held(topic, kPerFile + 100);
@@ -254,14 +254,14 @@ TEST_F(DurableFullFiles, AnErrorIsAnnouncedWhoeverMeetsIt) {
     ASSERT_TRUE(other.publish("x", kPatience));
     disk_.fail_syncs(EIO);
     disk_.hold_syncs(false);
-    EXPECT_EQ(other.flush().error(), Errc::io_error);  // Does the keeper's work.
+    EXPECT_EQ(other.flush().error(), Errc::io_error);  // Does the archiver's work.
     EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
     disk_.mend();
     delete_topic();
   }
 }
 
-// The keeper waits for the disk while it leaves, and another process does not wait so long for it.
+// The archiver waits for the disk while it leaves, and another process does not wait so long for it.
 TEST_F(DurableFullFiles, NothingStaysInMemoryWhenAllLeaveAtOnce) {
   auto topic = std::optional{create_os()};
   auto other = open();

@@ -118,7 +118,7 @@ TEST_F(DurableOpening, ImpossibleOffsetsInACheckpointOrAGroupAreDamage) {
   EXPECT_FALSE(saved.is_valid());
 }
 
-// ---- Blocks that the medium does not return -------------------------------------------------------
+// ---- Blocks that stable storage does not return -------------------------------------------------------
 
 class DurableUnreadable : public ::testing::Test {
  protected:

@@ -25,7 +25,7 @@ struct SystemDisk {
   ~SystemDisk() { detail::Disk::replace_system(nullptr); }
 };
 
-// A topic that lives for a while, with its keeper's thread, on a recorded disk.
+// A topic that lives for a while, with its archiver's thread, on a recorded disk.
 class PoweredTopic {
  public:
   PoweredTopic(Durability durable, Random& random)

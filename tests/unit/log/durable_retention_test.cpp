@@ -197,7 +197,7 @@ TEST_F(DurableRetention, SlowSubscribersAreToldWhatIsGone) {
   publish(topic, kAll - 500);
 }
 
-// Nobody is in office then, because there is nothing to write.
+// Nobody is the archiver then, because there is nothing to write.
 TEST_F(DurableRetention, FilesGetTooOldWhileNobodyPublishes) {
   TopicOptions wanted = options();
   wanted.retention = 300ms;
@@ -209,7 +209,7 @@ TEST_F(DurableRetention, FilesGetTooOldWhileNobodyPublishes) {
   EXPECT_TRUE(wait_until([&] { return files() == 1; }));
 }
 
-// A keeper that was followed has left a file in which nothing counts.
+// An archiver that was superseded has left a file in which nothing counts.
 TEST_F(DurableRetention, AbandonedFilesGoToo) {
   TopicOptions wanted = options();
   wanted.durable = Durability::fsync;
@@ -225,7 +225,7 @@ TEST_F(DurableRetention, AbandonedFilesGoToo) {
   dies.wait();
   const Topic topic = create(wanted);
   publish(topic, 1);
-  // The follower's first file begins where the dead keeper's ends, and so on.
+  // The successor's first file begins where the dead archiver's ends, and so on.
   publish(topic, 1000);
   EXPECT_LE(files(), 4U);
 }
@@ -253,7 +253,7 @@ TEST_F(DurableRetention, FullFilesAreUsedAgain) {
   EXPECT_EQ(tiles.gaps, 0U);
 }
 
-// A keeper that is stopped while it ends its files cuts them when it goes on: one that another keeper had used again
+// An archiver that is stopped while it ends its files cuts them when it goes on: one that another archiver had used again
 // would lose its records.
 TEST_F(DurableRetention, FilesOfAnotherArchiverAreNotUsedAgain) {
   TopicOptions wanted = options();
@@ -355,7 +355,7 @@ class StoppingDisk : public detail::Disk {
   std::atomic<int> made_ = 0;
 };
 
-// A keeper is stopped, followed, and goes on when its follower's first files are deleted: its own would count.
+// An archiver is stopped, superseded, and goes on when its successor's first files are deleted: its own would count.
 TEST_F(DurableRetention, AnArchiverThatGoesOnLeavesNoFile) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 128 << 10;
@@ -410,7 +410,7 @@ TEST_F(DurableRetention, FilesWithASecondNameAreLeftAlone) {
   EXPECT_TRUE(content_of(kept) == before);
 }
 
-// The first file that is renamed to be used again gets a second name: just before, so that a keeper that had
+// The first file that is renamed to be used again gets a second name: just before, so that an archiver that had
 // counted the names before it renames would overwrite what the second one leads to; or after they were counted,
 // as by a link(2) that had looked up the old name before.
 class LinkingDisk : public detail::Disk {
@@ -432,7 +432,7 @@ class LinkingDisk : public detail::Disk {
     }
     return Disk::rename(directory, from, to);
   }
-  // The keeper does that before it uses the spare.
+  // The archiver does that before it uses the spare.
   Result<void> sync_directory(int directory) noexcept override {
     if (!spare_.empty()) link_now(directory, spare_.c_str());
     return Disk::sync_directory(directory);
@@ -447,7 +447,7 @@ class LinkingDisk : public detail::Disk {
 
   std::string second_name_;
   Moment moment_;
-  std::string spare_;  // Keeper only.
+  std::string spare_;  // Archiver only.
 };
 
 TEST_F(DurableRetention, AFileThatGetsASecondNameAtTheLastMomentIsNotUsedAgain) {

@@ -1,4 +1,4 @@
-// When records of a durable topic are on the medium, who waits for that, and what happens when it fails. If
+// When records of a durable topic are on stable storage, who waits for that, and what happens when it fails. If
 // these failed, an acknowledged record could be lost with the machine, or a failed disk go unnoticed.
 #include <atomic>
 
@@ -50,7 +50,7 @@ TEST_F(DurableSync, APublisherInTheArchiversProcessSyncsItselfUnlessItsWaitMayEn
     ASSERT_TRUE(publisher.flush(Deadline::never(), stop.get_token()));
   }
   EXPECT_EQ(disk_.own_syncs(), before);
-  // Not while the keeper's thread does its own work.
+  // Not while the archiver's thread does its own work.
   EXPECT_TRUE(wait_until([&] { return publisher.publish("x") && disk_.own_syncs() > before; }));
 }
 
@@ -71,7 +71,7 @@ TEST_F(DurableSync, PublishersThatSyncThemselvesAndOthersLoseNothing) {
   EXPECT_EQ(read(topic, 400).size(), 400U);
 }
 
-// The keeper's thread has to meet the error again, which the publisher's met first.
+// The archiver's thread has to meet the error again, which the publisher's met first.
 TEST_F(DurableSync, AFailedSyncOfAPublisherMakesTheTopicReadOnly) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
@@ -94,7 +94,7 @@ TEST_F(DurableSync, APublisherThatSyncsItselfLearnsOfAFullDisk) {
   EXPECT_EQ(publisher.durable_offset(), topic.info().partitions[0].end);
 }
 
-// The keeper's thread does not sync again what a publisher's sync did not bring to the medium.
+// The archiver's thread does not sync again what a publisher's sync did not bring to stable storage.
 TEST_F(DurableSync, AFailedSyncOfAPublisherIsNotTriedAgain) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
@@ -278,7 +278,7 @@ TEST_F(DurableSync, AnotherProcessSyncs) {
   EXPECT_EQ(read(*topic, 20).size(), 20U);
 }
 
-// The keeper dies between writing and syncing, and nobody publishes any more.
+// The archiver dies between writing and syncing, and nobody publishes any more.
 TEST_F(DurableSync, ASuccessorSyncsWhatADeadArchiverDidNot) {
   for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
     SCOPED_TRACE(static_cast<int>(durable));
@@ -317,7 +317,7 @@ TEST_F(DurableSync, ASuccessorSyncsWhatADeadArchiverDidNot) {
   }
 }
 
-// Somebody removes LEAT_DIR, as systemd's RemoveIPC does at logout; then the keeper is killed in the middle of a claim.
+// Somebody removes LEAT_DIR, as systemd's RemoveIPC does at logout; then the archiver is killed in the middle of a claim.
 TEST_F(DurableSync, ASuccessorGoesOnWithoutTheDirectoryOfTopics) {
   const Shared<std::uint32_t> claimed;
   const Shared<std::uint32_t> go;
@@ -357,7 +357,7 @@ TEST_F(DurableSync, ASuccessorGoesOnWithoutTheDirectoryOfTopics) {
 
 // ---- What a review found --------------------------------------------------------------------------
 
-// The keeper fills holes in every partition, however busy the others are.
+// The archiver fills holes in every partition, however busy the others are.
 TEST_F(DurableSync, ABusyPartitionDoesNotKeepAnotherFromGoingOn) {
   TopicOptions wanted = options(Durability::os);
   wanted.partitions = 2;
@@ -384,7 +384,7 @@ TEST_F(DurableSync, ABusyPartitionDoesNotKeepAnotherFromGoingOn) {
   EXPECT_TRUE(publisher.flush(kPatience));
 }
 
-// An open claim keeps a keeper from writing. It is not stopped for that.
+// An open claim keeps an archiver from writing. It is not stopped for that.
 TEST_F(DurableSync, AnOpenClaimIsNoReasonToTakeOver) {
   const Topic topic = create(Durability::os);
   auto other = open();  // Stands by.
@@ -408,14 +408,14 @@ TEST_F(DurableSync, AnOpenClaimIsNoReasonToTakeOver) {
   }
   ASSERT_TRUE(claim->commit());
   ASSERT_TRUE(behind.flush(kPatience));
-  EXPECT_EQ(names(), before);  // A follower would have begun a file.
+  EXPECT_EQ(names(), before);  // A successor would have begun a file.
 }
 
 TEST_F(DurableSync, TheArchiverMayLeaveWhileOthersPublish) {
   for (const Durability durable : {Durability::os, Durability::fsync}) {
     auto topic = Topic::create("d", options(durable));
     ASSERT_TRUE(topic);
-    ASSERT_TRUE(publisher_of(*topic).publish("x"));  // Makes it the keeper.
+    ASSERT_TRUE(publisher_of(*topic).publish("x"));  // Makes it the archiver.
     auto other = open();
     ASSERT_TRUE(other);
     std::vector<std::jthread> busy;

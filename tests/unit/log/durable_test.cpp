@@ -210,7 +210,7 @@ TEST_F(Durable, ASubscriberGoesOnWhenItHasDescriptorsAgain) {
       auto published = publisher->publish(std::to_string(i) + ' ' + std::string(90, 'x'));
       if (published) {
         ++i;
-      } else {  // The other process is the keeper, and has no descriptor now.
+      } else {  // The other process is the archiver, and has no descriptor now.
         ASSERT_TRUE(published.error() == Errc::no_space && !deadline.passed())
             << describe(published.error());
         std::this_thread::sleep_for(1ms);
@@ -345,7 +345,7 @@ TEST_F(Durable, DeletingTakesTheFilesToo) {
   EXPECT_FALSE(has_window());
 }
 
-// The keeper may be writing just then: that it finds no files is no failure of the disk.
+// The archiver may be writing just then: that it finds no files is no failure of the disk.
 TEST_F(Durable, PublishersLearnOfADeletionWhateverTheArchiverDoes) {
   for (int i = 0; i < 200; ++i) {
     const Topic topic = must_create();

@@ -199,7 +199,7 @@ TEST(GapFinder, StopsAfter262144RecordsAlsoInsideASegment) {
   EXPECT_EQ(info.gaps[1].end, kLookedAt);
 }
 
-// A look at a topic costs no memory for all its records, neither while it lasts nor afterwards.
+// A check of a topic costs no memory for all its records, neither while it lasts nor afterwards.
 TEST(GapFinder, MapsRecordsForTheTimeOfALookAndOnlyWhatItReads) {
   if (detail::kOneMapping) GTEST_SKIP() << "readers use the writable mapping";
   constexpr std::uint64_t kCapacity = 32 << 20;

@@ -289,7 +289,7 @@ TEST(GrowOptions, AreChecked) {
   EXPECT_EQ(refused(options), Errc::invalid_argument);
 }
 
-// ---- Giving back ---------------------------------------------------------------------------------
+// ---- Freeing memory ---------------------------------------------------------------------------------
 
 // Touching a segment without memory would give it a page, or be a SIGBUS.
 TEST(Shrink, ABatchThatAChildInheritedTouchesNothingFreed) {
@@ -350,7 +350,7 @@ TEST(Shrink, KeepsWhatIsNotReadYet) {
     next += must(subscriber.poll(
         1, [&](const Record& record) { EXPECT_EQ(record.text(), numbered(next)); }));
   }
-  // Of the three free segments only one is given back: with fewer free ones,
+  // Of the three free segments only one is freed: with fewer free ones,
   // a publisher would add one again at once.
   EXPECT_EQ(must(topic->shrink()), kSegment);
   EXPECT_EQ(segments_in_file(topic), 7U);
@@ -466,7 +466,7 @@ TEST(Shrink, WaitsForNobodyWhoAdds) {
 
 // ---- Without memory --------------------------------------------------------------------------------
 
-// While memory is being given back, or the file system is full, publishing
+// While memory is being freed, or the file system is full, publishing
 // blocks as at the maximum.
 TEST(Grow, WithoutMemoryItBlocks) {
   const TestTopic topic{growing()};

@@ -96,7 +96,7 @@ TEST(Interrupt, EndsARepairIfItWasAskedTo) {
   const TestDirectory data;
   const TestTopic topic{{.durable = Durability::os, .data_directory = data.path()}};
   auto publisher = must(topic->publisher());
-  auto claim = must(publisher.claim(8));  // Which keeps the keeper from writing.
+  auto claim = must(publisher.claim(8));  // Which keeps the archiver from writing.
   const Error error = interrupted([&] { return topic->repair(Deadline::never(), true).error(); });
   EXPECT_EQ(error, Errc::not_durable);
   EXPECT_EQ(error.system_error, EINTR);
@@ -180,7 +180,7 @@ TEST(DeliveryParts, AreEnoughToSettleIt) {
   nonsense.state = first.state;  // What the empty places of its table may still hold.
   EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_in_flight);
   nonsense = second;
-  nonsense.partition = 1'000'000;  // Nobody's; the hold says whose it is.
+  nonsense.partition = 1'000'000;  // Nobody's; the entry says whose it is.
   must(member.acknowledge(nonsense.delivery()));
   EXPECT_EQ(member.in_flight(), 0u);
 }

@@ -1,5 +1,5 @@
 // A sync in the background: it ends, it says how, and nothing is left when its owner goes or forks. If this failed, a
-// topic could call records durable that are not on the medium.
+// topic could call records durable that are not on stable storage.
 #include "leat/os/background_sync.hpp"
 
 #include <fcntl.h>

@@ -122,7 +122,7 @@ TEST_F(Backup, OnlyFullFilesAreLinked) {
   EXPECT_EQ(read_copy("other"), numbers(0, 8));
 }
 
-// Those of a keeper that was followed only when it has gone: while it lives it may write to its last one.
+// Those of an archiver that was superseded only when it has gone: while it lives it may write to its last one.
 TEST_F(Backup, TheFileOfAnArchiverThatLivesIsNotLinked) {
   auto first = store_.writer();
   append(first, 5);
@@ -153,7 +153,7 @@ TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   ASSERT_TRUE(detail::store_manifest(store_.disk, store_.directory(), store_.manifest));
   auto stopped = store_.writer();
   append(stopped, 4);
-  // Another keeper follows, and goes on before the end of what the first one has written.
+  // Another archiver takes over, and goes on before the end of what the first one has written.
   detail::SegmentWriter successor{store_.disk, store_.directory(), store_.manifest.topic, 0};
   successor.begin(stopped.generation() + 1, 2, 2, false);
   append(successor, 3);
@@ -264,7 +264,7 @@ TEST_F(Backup, KeepsDamageAndWhatIsBehind) {
   }
 }
 
-// The end of a full file is damaged, and nothing says that it was ever on the medium. Recovery cuts it off
+// The end of a full file is damaged, and nothing says that it was ever on stable storage. Recovery cuts it off
 // in the copy, which has that file in common with the topic.
 TEST_F(Backup, RecoveryOfTheCopyDoesNotTouchTheTopic) {
   auto writer = store_.writer();
@@ -295,7 +295,7 @@ TEST_F(Backup, AFileThatIsJustBeingMadeIsLeftOut) {
   EXPECT_EQ(end_of_copy().next_offset, 3U);
 }
 
-// A follower has made its file and written nothing, and the keeper that it follows goes on.
+// A successor has made its file and written nothing, and the archiver that it takes over from goes on.
 TEST_F(Backup, HasNothingBehindTheBeginOfAFileThatIsLeftOut) {
   auto stopped = store_.writer();
   append(stopped, 2);
@@ -338,7 +338,7 @@ class InterruptedDisk : public detail::Disk {
   bool is_busy_ = false;
 };
 
-// While files are copied, a keeper appends, and retention takes the oldest, which are used again.
+// While files are copied, an archiver appends, and retention takes the oldest, which are used again.
 TEST_F(Backup, WhileRetentionTakesFilesHasAllBehindSomeOffset) {
   for (const auto& options : {kLinked, kCopied}) {
     for (const int each : {1, 3, 8}) {
@@ -405,7 +405,7 @@ class SlowlyLinkingDisk : public detail::Disk {
   int links_ = 0;
 };
 
-// Retention puts a file aside while it is linked, and a keeper writes other records into it: the link would
+// Retention puts a file aside while it is linked, and an archiver writes other records into it: the link would
 // lead to those.
 TEST_F(Backup, AFileThatIsUsedAgainWhileItIsLinkedIsLeftOut) {
   for (int moment = 0; moment < 3; ++moment) {
@@ -440,7 +440,7 @@ TEST_F(Backup, AFileThatIsUsedAgainWhileItIsLinkedIsLeftOut) {
   }
 }
 
-// A keeper is stopped and followed while its file is copied, and goes on writing. What it writes then does
+// An archiver is stopped and superseded while its file is copied, and goes on writing. What it writes then does
 // not count, and is not in the copy, whenever that happens.
 TEST_F(Backup, HasNothingOfAnArchiverThatIsSupersededMeanwhile) {
   for (const auto& options : {kLinked, kCopied}) {
@@ -552,7 +552,7 @@ TEST_F(Backup, AnyCallMayFail) {
   }
 }
 
-// The copy has its name only when all of it is on the medium.
+// The copy has its name only when all of it is on stable storage.
 TEST_F(Backup, APowerFailureLeavesAWholeCopyOrNone) {
   Random random{test_seed()};
   for (const auto& options : {kLinked, kCopied}) {

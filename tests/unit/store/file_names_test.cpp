@@ -1,5 +1,5 @@
-// Names of segment files, and which of them count. If this failed, records of a keeper that was followed could be read,
-// or those of its follower be overlooked.
+// Names of segment files, and which of them count. If this failed, records of an archiver that was superseded could be read,
+// or those of its successor be overlooked.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -32,7 +32,7 @@ detail::Manifest fixture_manifest() {
 
 std::string big(char c) { return std::string(30'000, c); }
 
-// Partition 0: three files, of which the last two follow a keeper that died. Partition 1: one file.
+// Partition 0: three files, of which the last two are of successors of an archiver that died. Partition 1: one file.
 void write_fixture(TestStore& store) {
   const std::array<Header, 2> headers{{{"colour", "red"}, {"size", "12"}}};
   auto writer = store.writer(0);
@@ -121,7 +121,7 @@ TEST(Fixture, IsWhatIsWrittenToday) {
 
 // ---- Groups: tests/fixtures/groups-1 --------------------------------------------------------------
 
-// As it was made, and as two keepers saved it.
+// As it was made, and as two archivers saved it.
 detail::SavedGroup group_fixture(std::uint64_t epoch) {
   detail::SavedGroup group;
   group.facts = {0xfeed'0000'0000'0001, epoch, kTime, detail::kByKey, 64, 1024, 5,

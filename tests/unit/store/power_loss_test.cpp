@@ -66,7 +66,7 @@ TEST(PowerLoss, TakesNothingThatWasDurableAndInventsNothing) {
   std::printf("%llu power failures\n", static_cast<unsigned long long>(toll.failures));
 }
 
-// A process is killed before its checkpoint and manifest, larger than a sector, are on the medium, and
+// A process is killed before its checkpoint and manifest, larger than a sector, are on stable storage, and
 // the power fails while the next one stores its own: of each pair one copy stays whole.
 TEST(PowerLoss, AfterAKillLeavesOneOfTwoCopiesWhole) {
   Random random{test_seed()};

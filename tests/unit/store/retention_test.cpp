@@ -1,5 +1,5 @@
-// What retention costs the keeper that does it, and in which steps. If these failed, a topic of many files would keep
-// the keeper from writing, for seconds at a time.
+// What retention costs the archiver that does it, and in which steps. If these failed, a topic of many files would keep
+// the archiver from writing, for seconds at a time.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -58,7 +58,7 @@ TEST_F(RetentionSteps, ListsTheFilesOnceForAsManyNewOnes) {
   for (int i = 0; i < 100; ++i) make_file();
   EXPECT_FALSE(expire());  // Lists them.
   store_.manifest.topic.retention_bytes = 1;
-  // Of a keeper that was followed: the first file in the directory from now on, had anybody listed it.
+  // Of an archiver that was superseded: the first file in the directory from now on, had anybody listed it.
   const detail::SegmentName first{0, 0, 0};
   std::ofstream{store_.topic_path() + '/' + first.text()} << "x";
   for (int i = 0; i < 90; ++i) {
@@ -70,7 +70,7 @@ TEST_F(RetentionSteps, ListsTheFilesOnceForAsManyNewOnes) {
   EXPECT_EQ(files(), 1U);
 }
 
-// Of a keeper that takes office where there are more than can be looked at in one step.
+// Of an archiver that takes over where there are more than can be looked at in one step.
 TEST_F(RetentionSteps, ManyFilesAreMeasuredInSteps) {
   for (int i = 0; i < 600; ++i) make_file();
   retention_.begin_term();

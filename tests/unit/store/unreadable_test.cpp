@@ -1,4 +1,4 @@
-// Blocks that the medium does not return. If these failed, one bad sector would end readers, or keep everybody out of
+// Blocks that stable storage does not return. If these failed, one bad sector would end readers, or keep everybody out of
 // the topic, or recovery would cut off or delete what a second look could find.
 #include <gtest/gtest.h>
 
@@ -189,7 +189,7 @@ TEST_F(Unreadable, RecoveryTakesNothingAway) {
       const bool has_met_it = disk.failures() != 0;
       for (const std::string& name : segments_of(before))
         EXPECT_TRUE(!has_met_it || placed.get(name) == before.at(name)) << name;
-      // The next keeper begins a file, and closes the topic.
+      // The next archiver begins a file, and closes the topic.
       detail::SegmentWriter writer{disk, placed.directory(), store_.manifest.topic, 0};
       writer.begin(recovered->generation, end.next_offset, end.frames_end, !end.has_file);
       LogBytes log{kUnreadableKey, 90'000, writer.end_offset()};

@@ -45,7 +45,7 @@ class Group extends Handle {
     check(native.seek(this.#native, to, checkPartition(partition)));
   }
 
-  // The offset of the next record to be claimed.
+  // The offset of the next record to be taken.
   position(partition = 0) {
     return check(native.position(this.#native, checkPartition(partition)));
   }

@@ -6,7 +6,7 @@ const { kInside, kRoom, kDurable, Stoppable, Limit, Turns, until } = require('./
 const { bytes, isBytes, flatHeaders, copyOf, pack } = require('./bytes');
 
 const { publish } = native;  // Found once: that takes as long as the rest of the call.
-const kSyncAgain = 50;  // ms, after which flush() looks whether writing has failed.
+const kSyncAgain = 50;  // ms, after which flush() checks whether writing has failed.
 
 // A claim that nobody will finish is aborted. What is held is no claim, so this keeps none.
 const dropped = new FinalizationRegistry(({ handle, offset }) => native.abort(handle, offset));
@@ -75,7 +75,7 @@ class Publisher extends Stoppable {
     return check(this.#attempt(this.#record(value, options), 0));
   }
 
-  // The same, but waits for room, and on topics with `acknowledge: 'durable'` for the medium. In the order of calls.
+  // The same, but waits for room, and on topics with `acknowledge: 'durable'` for stable storage. In the order of calls.
   async publishAsync(value, options) {
     const limit = new Limit(options);
     const record = this.#record(value, options);
@@ -128,7 +128,7 @@ class Publisher extends Stoppable {
     }
   }
 
-  // Durable topics: waits until everything that this publisher has published is on the medium.
+  // Durable topics: waits until everything that this publisher has published is on stable storage.
   async flush(options) {
     const limit = new Limit(options);
     return this.#flush(limit);
@@ -209,7 +209,7 @@ class Publisher extends Stoppable {
       const offset = attempt(nanoseconds);
       if (offset >= 0) return { offset };
       if (offset === -errors.full || offset === -errors.timeout) return { code: -offset };
-      if (offset === -errors.not_durable && native.detail() === 0) {  // It is published; the medium takes longer.
+      if (offset === -errors.not_durable && native.detail() === 0) {  // It is published; stable storage takes longer.
         return { offset: native.lastOffset(this.#native) - (count - 1), needsFlush: true };
       }
       return check(offset);

@@ -132,7 +132,7 @@ static int read_object(Arena *arena, PyObject *object, leat_new_record *record) 
                  "a batch has bytes-like values, or records with value, key and headers, not %R",
                  Py_TYPE(object));
   }
-  Py_XDECREF(value);  // The keeper holds their buffers.
+  Py_XDECREF(value);  // The arena holds their buffers.
   Py_XDECREF(key);
   Py_XDECREF(headers);
   return done;

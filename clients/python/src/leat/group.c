@@ -264,7 +264,7 @@ static PyMethodDef group_methods[] = {
     {"seek", (PyCFunction)(void (*)(void))seek, FAST,
      PyDoc_STR("seek(to, partition=None): moves the group's position.")},
     {"position", (PyCFunction)(void (*)(void))position, FAST,
-     PyDoc_STR("position(partition=0): offset of the next record to be claimed.")},
+     PyDoc_STR("position(partition=0): offset of the next record to be taken.")},
     {"released", (PyCFunction)(void (*)(void))released, FAST,
      PyDoc_STR("released(partition=0): how many records, at least, the group is done with.")},
     {NULL, NULL, 0, NULL},

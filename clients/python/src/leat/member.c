@@ -311,7 +311,7 @@ static PyMethodDef member_methods[] = {
     {"wait_fd", wait_fd, METH_NOARGS, PyDoc_STR("A descriptor that is readable then.")},
     {"fileno", wait_fd, METH_NOARGS, PyDoc_STR("The same, for select and selectors.")},
     {"in_flight", in_flight, METH_NOARGS,
-     PyDoc_STR("How many records it holds, or has claimed for its next calls.")},
+     PyDoc_STR("How many records it holds or has taken for its next calls.")},
     {"receive_async", (PyCFunction)(void (*)(void))receive_async, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("receive_async(timeout=None): receive() for asyncio.")},
     {"receive_batch_async", (PyCFunction)(void (*)(void))receive_batch_async,

@@ -60,7 +60,7 @@ static int parse_text(PyObject *object, leat_bytes *into, Arena *arena) {
   if (path == NULL) return 0;
   if (PyUnicode_FSConverter(path, &encoded)) {
     done = arena_bytes(arena, encoded, "a path", into);
-    Py_DECREF(encoded);  // The keeper holds it.
+    Py_DECREF(encoded);  // The arena holds it.
   }
   Py_DECREF(path);
   return done;

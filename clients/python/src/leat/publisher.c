@@ -60,7 +60,7 @@ typedef struct Publishing {
   const leat_new_record *record;
   const NewBatch *batch;
   uint32_t partition;  // Of the batch.
-  int is_published;    // Only the medium does not have it yet.
+  int is_published;    // Only stable storage does not have it yet.
   int was_full;        // LEAT_ERR_FULL instead of waiting.
   uint64_t offset;
 } Publishing;
@@ -78,7 +78,7 @@ static int32_t publish_once(Publishing *it, int64_t timeout_ns, int32_t *detail)
                                              it->partition, timeout_ns, &it->offset, detail);
 }
 
-// Whether a wait for the medium ended only because its slice did, or a signal came.
+// Whether a wait for stable storage ended only because its slice did, or a signal came.
 static int is_just_late(leat_publisher *publisher, int32_t code, int32_t detail) {
   uint32_t is_stopped = 0;
   if (code != LEAT_ERR_NOT_DURABLE || (detail != 0 && detail != EINTR)) return 0;
@@ -313,10 +313,10 @@ static PyMethodDef publisher_methods[] = {
     {"claim", (PyCFunction)(void (*)(void))publisher_claim, FAST,
      PyDoc_STR("claim(size, timeout=None): room to write a value in place, for `with`.")},
     {"flush", (PyCFunction)(void (*)(void))flush, FAST,
-     PyDoc_STR("flush(timeout=None): waits until all that it published is on the medium.")},
+     PyDoc_STR("flush(timeout=None): waits until all that it published is on stable storage.")},
     {"request_sync", request_sync, METH_NOARGS, PyDoc_STR("As flush(), but does not wait.")},
     {"durable_offset", (PyCFunction)(void (*)(void))durable_offset, FAST,
-     PyDoc_STR("durable_offset(partition=None): everything before is on the medium.")},
+     PyDoc_STR("durable_offset(partition=None): everything before is on stable storage.")},
     {"last_offset", last_offset, METH_NOARGS,
      PyDoc_STR("Of what was published last with acknowledge='durable', or None.")},
     {"durable_fd", durable_fd, METH_NOARGS,

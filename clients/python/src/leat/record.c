@@ -214,7 +214,7 @@ static PyMemberDef delivery_members[] = {
 };
 static PyType_Slot delivery_slots[] = {
     {Py_tp_members, delivery_members},
-    {Py_tp_doc, "A record, copied, that a member holds until it is acknowledged or given back."},
+    {Py_tp_doc, "A record, copied, that a member holds until it is acknowledged or requeued."},
     {0, NULL},
 };
 static PyType_Spec delivery_spec = {"leat.Delivery", sizeof(Delivery), 0,

@@ -70,13 +70,13 @@ codes! {
     Unsupported = 19, "unsupported", "not supported by this kernel or file system";
     InFlightFull = 20, "in_flight_full", "this member holds as many records as its group allows: acknowledge some";
     RedeliveryFull = 21, "redelivery_full", "more records came back, or wait for their key, than the group has room for";
-    NotInFlight = 22, "not_in_flight", "that record or claim is not held (any more)";
+    NotInFlight = 22, "not_in_flight", "that record or claim is not in flight (any more)";
     LeaseLost = 23, "lease_lost", "the record was held for longer than the group's lease";
     Closed = 24, "closed", "the consumer group was deleted";
     BufferTooSmall = 25, "buffer_too_small", "the buffer is too small for the record";
     IoError = 26, "io_error", "a system call failed";
     ReadOnly = 27, "read_only", "the topic is read-only: writing to its files failed";
-    NotDurable = 28, "not_durable", "published, but not on the medium in time";
+    NotDurable = 28, "not_durable", "published, but not on stable storage in time";
     Expired = 29, "expired", "retention has deleted the group's next record";
     Interrupted = 30, "interrupted", "a signal interrupted the wait";
     NoMemory = 31, "no_memory", "out of memory, or at a limit of memory or of mappings";

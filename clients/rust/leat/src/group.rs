@@ -61,7 +61,7 @@ impl Group {
         check(code, detail)
     }
 
-    /// The offset of the next record to be claimed in a partition.
+    /// The offset of the next record to be taken in a partition.
     pub fn position(&self, partition: u32) -> Result<u64> {
         let mut offset = 0;
         let code = unsafe { leat_group_position(self.raw.as_ptr(), partition, &mut offset) };
@@ -128,9 +128,9 @@ pub struct GroupInfo {
     pub on_expired: OnExpired,
     /// For each member.
     pub in_flight_limit: u32,
-    /// Records that no member has claimed yet.
+    /// Records that no member has taken yet.
     pub lag: u64,
-    /// Claimed or returned, and not acknowledged.
+    /// Taken or returned, and not acknowledged.
     pub in_flight: u64,
     /// Deliveries after the first.
     pub redelivered: u64,
@@ -143,7 +143,7 @@ pub struct GroupInfo {
     pub taking: Option<Error>,
     /// Alive now.
     pub members: Vec<MemberInfo>,
-    /// By partition, the offset of the next record to be claimed.
+    /// By partition, the offset of the next record to be taken.
     pub offsets: Vec<u64>,
 }
 
@@ -152,7 +152,7 @@ pub struct GroupInfo {
 pub struct MemberInfo {
     pub name: String,
     pub pid: u32,
-    /// Records that it holds or has claimed.
+    /// Records that it holds or has taken.
     pub in_flight: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct TopicInfo {
     pub durable: Durability,
     /// Durable topics, as what follows: why nothing is written to disk. None: it is.
     pub state: Option<Error>,
-    /// None: no keeper is needed yet.
+    /// None: no archiver is needed yet.
     pub archiver_pid: Option<u32>,
     pub sync_interval: Duration,
     pub file_bytes: u64,
@@ -65,7 +65,7 @@ pub struct PartitionInfo {
     pub used_bytes: u64,
     /// Durable topics: everything before can be read from disk,
     pub written: u64,
-    /// and everything before is on the medium.
+    /// and everything before is on stable storage.
     pub durable: u64,
 }
 

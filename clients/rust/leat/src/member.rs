@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A member of a group. Dropping it leaves the group: records that it has not acknowledged go to other members.
 ///
-/// What it receives lies in the topic itself until it is acknowledged or given back. So that no view outlives that,
+/// What it receives lies in the topic itself until it is acknowledged or requeued. So that no view outlives that,
 /// [`Deliveries`] borrow the member, and so do views of them; a [`Ticket`] borrows nothing, and acknowledges a record
 /// later, whatever was received in between:
 ///
@@ -64,7 +64,7 @@ impl Member {
     }
 
     /// Up to `limit` records that are available; waits for the first. The member holds each until it is acknowledged or
-    /// given back. On durable topics, gaps come too: nobody holds these.
+    /// requeued. On durable topics, gaps come too: nobody holds these.
     pub fn receive(&mut self, limit: usize, timeout: impl Into<Timeout>) -> Result<Deliveries<'_>> {
         let limit = limit.min(MAX_BATCH);
         if self.deliveries.capacity() < limit {
@@ -165,7 +165,7 @@ impl Member {
         check(code, detail).map(|()| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// How many records it holds or has claimed for its next calls.
+    /// How many records it holds or has taken for its next calls.
     pub fn in_flight(&self) -> Result<u64> {
         let mut count = 0;
         let code = unsafe { leat_member_in_flight(self.raw(), &mut count) };

@@ -52,8 +52,8 @@ choices! {
     Durability,
     None = LEAT_DURABILITY_NONE "In memory: gone when the machine restarts.",
     Os = LEAT_DURABILITY_OS "Also written to disk: survives all processes.",
-    Interval = LEAT_DURABILITY_INTERVAL "Also synced to the medium at intervals.",
-    Fsync = LEAT_DURABILITY_FSYNC "On the medium before publishing returns."
+    Interval = LEAT_DURABILITY_INTERVAL "Also synced to stable storage at intervals.",
+    Fsync = LEAT_DURABILITY_FSYNC "On stable storage before publishing returns."
 }
 
 choices! {
@@ -61,7 +61,7 @@ choices! {
     Stage,
     Default = LEAT_STAGE_DEFAULT "Durable with `Durability::Fsync`, otherwise committed.",
     Committed = LEAT_STAGE_COMMITTED "Subscribers can see it.",
-    Durable = LEAT_STAGE_DURABLE "Durable topics: it is on the medium."
+    Durable = LEAT_STAGE_DURABLE "Durable topics: it is on stable storage."
 }
 
 choices! {

@@ -179,7 +179,7 @@ impl Publisher {
         }
     }
 
-    /// Durable topics: waits until everything that this publisher has published is on the medium.
+    /// Durable topics: waits until everything that this publisher has published is on stable storage.
     pub fn flush(&mut self, timeout: impl Into<Timeout>) -> Result<()> {
         let mut detail = 0;
         let code = unsafe { leat_publisher_flush(self.raw(), timeout.into().ns(), &mut detail) };
@@ -193,7 +193,7 @@ impl Publisher {
         check(code, detail)
     }
 
-    /// Durable topics: the offset of a partition (None: the publisher's) before which everything is on the medium. 0
+    /// Durable topics: the offset of a partition (None: the publisher's) before which everything is on stable storage. 0
     /// for other topics.
     pub fn durable_offset(&self, of: Option<u32>) -> Result<u64> {
         let mut offset = 0;

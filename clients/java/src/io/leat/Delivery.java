@@ -1,7 +1,7 @@
 package io.leat;
 
 /**
- * A record that a member holds until it is acknowledged or given back, or (durable topics) a gap, which nobody holds.
+ * A record that a member holds until it is acknowledged or requeued, or (durable topics) a gap, which nobody holds.
  */
 public final class Delivery extends Entry {
   private final int deliveries;

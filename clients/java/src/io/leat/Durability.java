@@ -6,8 +6,8 @@ public enum Durability {
   NONE,
   /** Also written to disk: survives all processes. */
   OS,
-  /** Also synced to the medium at intervals. */
+  /** Also synced to stable storage at intervals. */
   INTERVAL,
-  /** On the medium before publishing returns. */
+  /** On stable storage before publishing returns. */
   FSYNC
 }

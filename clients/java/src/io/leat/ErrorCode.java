@@ -23,7 +23,7 @@ public enum ErrorCode {
   CORRUPT(7),
   /** The topic is full. */
   FULL(8),
-  /** No room for files, or the keeper cannot write them. */
+  /** No room for files, or the archiver cannot write them. */
   NO_SPACE(9),
   /** The record is larger than the topic allows. */
   TOO_LARGE(10),
@@ -61,7 +61,7 @@ public enum ErrorCode {
   IO_ERROR(26),
   /** The topic is read-only: writing to its files failed. */
   READ_ONLY(27),
-  /** Published, but not on the medium in time. */
+  /** Published, but not on stable storage in time. */
   NOT_DURABLE(28),
   /** Retention has deleted the group's next record. */
   EXPIRED(29),

@@ -53,7 +53,7 @@ public final class Group extends SharedHandle {
     number(group -> Native.groupSeek(group, to.kind(), to.value(), partition));
   }
 
-  /** The offset of the next record to be claimed in a partition. */
+  /** The offset of the next record to be taken in a partition. */
   public long position(int partition) {
     return number(group -> Native.groupPosition(group, partition));
   }

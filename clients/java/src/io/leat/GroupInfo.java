@@ -12,14 +12,14 @@ import java.util.List;
  *
  * @param lease 0: never
  * @param inFlightLimit for each member
- * @param lag records that no member has claimed yet
- * @param inFlight claimed or returned, and not acknowledged
+ * @param lag records that no member has taken yet
+ * @param inFlight taken or returned, and not acknowledged
  * @param redelivered deliveries after the first
  * @param returned waiting for redelivery or for their key
  * @param deadLetters records that went to the dead-letter topic
- * @param claiming {@link ErrorCode#REDELIVERY_FULL}: no room for returned records; otherwise {@link ErrorCode#OK}
+ * @param taking {@link ErrorCode#REDELIVERY_FULL}: no room for returned records; otherwise {@link ErrorCode#OK}
  * @param members those alive now
- * @param offsets of the next record to be claimed, by partition
+ * @param offsets of the next record to be taken, by partition
  */
 public record GroupInfo(
     GroupMode mode,
@@ -41,7 +41,7 @@ public record GroupInfo(
   /**
    * A living member.
    *
-   * @param inFlight records that it holds or has claimed
+   * @param inFlight records that it holds or has taken
    */
   public record MemberInfo(String name, long inFlight, int pid) {}
 

@@ -219,7 +219,7 @@ public abstract class Handle implements AutoCloseable {
       try {
         end(true);
       } catch (ClosedByInterruptException e) {
-        // interruptibly() looks whether it is open.
+        // interruptibly() checks whether it is open.
       } catch (AsynchronousCloseException e) {
         throw new AssertionError(e);
       }

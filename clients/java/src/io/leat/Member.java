@@ -128,7 +128,7 @@ public final class Member extends Reader {
     waitNanos(Times.timeout(timeout));
   }
 
-  /** How many records it holds or has claimed for its next calls. */
+  /** How many records it holds or has taken for its next calls. */
   public long inFlight() {
     return number(() -> Native.inFlight(pointer));
   }

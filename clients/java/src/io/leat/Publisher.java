@@ -40,7 +40,7 @@ public final class Publisher extends Handle {
     return publish(value, null);
   }
 
-  /** The same with a timeout. Of topics whose records are acknowledged when durable, it includes the medium. */
+  /** The same with a timeout. Of topics whose records are acknowledged when durable, it includes stable storage. */
   public long publish(byte[] value, Duration timeout) {
     return publish(value, Times.timeout(timeout));
   }
@@ -280,9 +280,9 @@ public final class Publisher extends Handle {
     }
   }
 
-  // ---- The medium -----------------------------------------------------------------------------
+  // ---- stable storage -----------------------------------------------------------------------------
 
-  /** Durable topics: waits until everything that this publisher has published is on the medium. */
+  /** Durable topics: waits until everything that this publisher has published is on stable storage. */
   public void flush(Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     enter();
@@ -303,7 +303,7 @@ public final class Publisher extends Handle {
     number(() -> Native.requestSync(pointer));
   }
 
-  /** Durable topics: the offset of the publisher's partition before which everything is on the medium. Otherwise 0. */
+  /** Durable topics: the offset of the publisher's partition before which everything is on stable storage. Otherwise 0. */
   public long durableOffset() {
     return durableOffset(Topic.ANY_PARTITION);
   }

@@ -6,6 +6,6 @@ public enum Stage {
   DEFAULT,
   /** Subscribers can see it. */
   COMMITTED,
-  /** Durable topics: it is on the medium. */
+  /** Durable topics: it is on stable storage. */
   DURABLE
 }

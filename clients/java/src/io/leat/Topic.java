@@ -78,7 +78,7 @@ public final class Topic extends SharedHandle {
     byte[] bytes = nameBytes(name);
     long timeoutNs = Times.timeout(timeout);
     long begin = System.nanoTime();
-    // An interrupt ends these naps; it would end no wait of C.
+    // An interrupt ends these back-offs; it would end no wait of C.
     for (long backoff = FIRST_BACKOFF_NS; ; backoff = Math.min(2 * backoff, LONGEST_BACKOFF_NS)) {
       long left = timeoutNs < 0 ? backoff : Math.max(0, timeoutNs - (System.nanoTime() - begin));
       long result = Native.topicOpen(bytes, 0, where.directoryBytes(), where.dataDirectoryBytes());
@@ -236,7 +236,7 @@ public final class Topic extends SharedHandle {
   }
 
   /**
-   * A durable topic that is read-only: writes what the medium may not have, and makes it writable again. An
+   * A durable topic that is read-only: writes what stable storage may not have, and makes it writable again. An
    * interrupt does not end this.
    */
   public void repair(Duration timeout) {

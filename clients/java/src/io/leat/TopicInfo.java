@@ -15,7 +15,7 @@ import java.util.UUID;
  * @param revokeAfter 0: never, as with the next
  * @param state durable topics: why nothing is written to disk; {@link ErrorCode#OK}: it is
  * @param stateDetail its errno
- * @param archiverPid 0: no keeper is needed yet
+ * @param archiverPid 0: no archiver is needed yet
  * @param createdMs milliseconds since 1970
  * @param diskBytes of all its files
  * @param cutBytes what recovery found: bytes and records that were never written whole,
@@ -60,7 +60,7 @@ public record TopicInfo(
    * @param capacityBytes current capacity
    * @param usedBytes from the oldest segment that can be read to the end
    * @param written durable topics: everything before can be read from disk,
-   * @param durable and everything before is on the medium
+   * @param durable and everything before is on stable storage
    */
   public record PartitionInfo(
       long start, long end, long capacityBytes, long usedBytes, long written, long durable) {}

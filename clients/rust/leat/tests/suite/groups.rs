@@ -119,7 +119,7 @@ fn tickets_settle_later_and_only_once() {
     );
     let again = other.receive_owned(1, SOON).unwrap();
     assert_eq!(again[0].entry.record().unwrap().value(), b"4");
-    drop(mine); // Gives back what it holds.
+    drop(mine); // Requeues what it holds.
     let mut seen = 1;
     while seen < 6 {
         seen += other.receive(64, SOON).unwrap().len();
