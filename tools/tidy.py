@@ -2,11 +2,12 @@
 """The house rules, run as a test: tools/tidy.py [TREE]. Prints each problem as path:line: text.
 
 Checks include directions, head comments, lengths of files and functions, white space, that named paths
-exist, and that every named pair of atomic operations (Edge) has two ends, an explanation and an
-interleaving test.
+exist, that no retired word comes back, and that every named pair of atomic operations (Edge) has two
+ends, an explanation and an interleaving test.
 tests/system/test_tidy.py has an example of every problem it must catch.
 """
 import ast
+import fnmatch
 import os
 import re
 import subprocess
@@ -46,6 +47,11 @@ ROOMS = {
     "bench": {"bench/commands", "src/tool"},  # What lies in bench itself; must come last.
 }
 
+# Where retired words stay: history, and bytes that were written.
+HISTORY = ("docs/decisions/", "CHANGELOG.md", "bench/results/", "tests/fixtures/", "tests/fuzz/corpus/")
+WORD = re.compile(r"(?<![\w\\])[A-Za-z_]\w*")
+DECISION = re.compile(r"\b\d{4}-[a-z0-9-]+")  # The name of one, which may have a retired word.
+
 CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake", ".rs"}
 TEXT = CODE | {".h", ".c", ".map", ".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
 TEXT_NAMES = {"Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore"}
@@ -76,12 +82,21 @@ def room_of(path):
     return None
 
 
+def retired_words(file):
+    """Pairs of globs and a regular expression; none if there is no such file."""
+    for line in read(file).splitlines() if file.exists() else []:
+        if line and not line.startswith("#"):
+            globs, regex = line.split(": ", 1)
+            yield globs.split(","), regex
+
+
 class Tidy:
     def __init__(self, tree):
         self.tree = tree
         self.problems = []
         self.files = sorted(list_files(tree))
         self.text = {path: read(tree / path) for path in self.files if is_text(path)}
+        self.retired = list(retired_words(tree / "tools/retired.txt"))
 
     def problem(self, path, line, text):
         self.problems.append(f"{path}:{line}: {text}")
@@ -91,6 +106,7 @@ class Tidy:
             lines = text.split("\n")
             self.check_white_space(path, text, lines)
             self.check_machine_paths(path, lines)
+            self.check_retired(path, lines)
             if path.suffix in CODE:
                 self.check_length(path, lines)
             if path.suffix in (".hpp", ".cpp"):
@@ -132,6 +148,16 @@ class Tidy:
             found = MACHINE_PATHS.search(line)
             if found:
                 self.problem(path, number, f"path of one machine: {found.group(0)}")
+
+    def check_retired(self, path, lines):
+        if str(path).startswith((*HISTORY, "docs/glossary.md", "tools/retired.txt", "tools/tidy.py", "tests/system/test_tidy.py")):
+            return
+        here = [regex for globs, regex in self.retired if any(fnmatch.fnmatchcase(str(path), one) for one in globs)]
+        retired = re.compile("|".join(here) or r"(?!)")
+        for number, line in enumerate([path.stem, *lines]):  # Line 0: the file's name.
+            for word in WORD.findall(DECISION.sub("", line)):
+                if retired.fullmatch(word):
+                    self.problem(path, number, f"retired word: {word} (docs/glossary.md has the field's)")
 
     def check_length(self, path, lines):
         if len(lines) - 1 > MAX_LINES:

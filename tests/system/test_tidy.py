@@ -46,6 +46,9 @@ CLEAN = {
     "bench/ring.hpp": HEAD,
     "tests/interleave/edges_test.cpp": '// Edges.\nweaken(Edge::record_ready); weaken("sleeping");\n',
     "examples/hello.cpp": "#include <leat/leat.hpp>\n",
+    "tools/retired.txt": "# Words.\n*: \\w*Keeper\nsrc/*: look\n",
+    "docs/decisions/0001-the-keeper.md": "Keeper\n",
+    "docs/x.md": "[why](decisions/0001-the-keeper.md), and the look of it\n",
 }
 
 
@@ -129,6 +132,9 @@ BAD = {
         "clients/rust/x.rs", "fn f(\n    a: u8,\n) -> u8 {\n" + "    f();\n" * 69 + "}\n", "over 70 lines"),
     "too long a coroutine of Python": ("tools/x.py", "async def f():\n" + "    f()\n" * 70, "over 70 lines"),
     "too long a function of Python": ("tools/x.py", "def f():\n" + "    f()\n" * 70, "over 70 lines"),
+    "retired word": ("tests/x.cpp", "// A test.\nOldKeeper x;\n", "retired word: OldKeeper"),
+    "word retired there": ("src/cli/x.cpp", "int look;\n", "retired word: look"),
+    "file with a retired name": ("src/cli/look.cpp", "int x;\n", "retired word: look"),
     "tab": ("src/cli/x.cpp", "\tint x;\n", "tab"),
     "trailing space": ("src/cli/x.cpp", "int x; \n", "space at the end"),
     "no last newline": ("src/cli/x.cpp", "int x;", "exactly one newline"),

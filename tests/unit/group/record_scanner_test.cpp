@@ -1,7 +1,7 @@
 // If this failed, members that take turns in a large batch would read its frames again and again from the first
 // one: the time would grow with the square of the number of records.
 //
-// Frames that have been passed are overwritten with nonsense here, which a walk through them would report.
+// Frames that have been passed are overwritten with nonsense here, which a scan of them would report.
 #include "leat/group/record_scanner.hpp"
 
 #include "group/group_testing.hpp"
@@ -57,7 +57,7 @@ TEST(RecordScanner, GoesOnInABatchFromWhereItIs) {
   EXPECT_EQ(scanner.offset(), 7u);
 }
 
-// Another member has moved the cursor, but not as far as this one has walked in vain.
+// Another member has moved the cursor, but not as far as this one has scanned in vain.
 TEST(RecordScanner, GoesOnInABatchFromWhereItsLastScanBegan) {
   const BigBatch batch{10};
   RecordScanner scanner = batch.scanner();

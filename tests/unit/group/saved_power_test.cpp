@@ -109,7 +109,7 @@ class SavedWorld {
       case 4:
       case 5: save(below(random_, 8) == 0); break;
       case 6:
-        if (old_) (void)old_->save();  // An archiver that was superseded goes on.
+        if (old_) (void)old_->save();  // A superseded archiver goes on.
         break;
       case 7: publish(below(random_, 900)); break;
       default: receive();

@@ -209,7 +209,7 @@ TEST_F(DurableRetention, FilesGetTooOldWhileNobodyPublishes) {
   EXPECT_TRUE(wait_until([&] { return files() == 1; }));
 }
 
-// An archiver that was superseded has left a file in which nothing counts.
+// A superseded archiver has left a file in which nothing counts.
 TEST_F(DurableRetention, AbandonedFilesGoToo) {
   TopicOptions wanted = options();
   wanted.durable = Durability::fsync;

@@ -165,8 +165,8 @@ TEST(GapFinder, CountsWhatASubscriberReads) {
   }
 }
 
-// Memory of the topic that was given back has no gaps, and must not be touched.
-TEST(GapFinder, WhatWasGivenBackIsNotLookedAt) {
+// Memory of the topic that was freed has no gaps, and must not be touched.
+TEST(GapFinder, WhatWasFreedIsNotRead) {
   const TestTopic topic{{.policy = Policy::grow, .max_capacity_bytes = 16 * kSegment}};
   auto publisher = must(topic->publisher());
   {

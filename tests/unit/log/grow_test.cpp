@@ -418,7 +418,7 @@ TEST(Shrink, WhatALossySubscriberReadsStays) {
 }
 
 // A process was killed after it marked a segment and before it made the hole in the file. The next
-// shrink gives that memory back, too.
+// shrink frees that memory, too.
 TEST(Shrink, FinishesWhatADeadOneBegan) {
   const TestTopic topic{growing(3, 8)};
   auto publisher = must(topic->publisher());

@@ -235,7 +235,7 @@ TEST(UnusedTopic, GoesWithItsParentIfTheChildIsGoneFirst) {
     ::execl("/bin/sh", "sh", "-c", "echo; exec sleep 30", nullptr);
     ::_exit(1);
   }
-  // A program that has printed something has closed what exec closes, and so given back its locks.
+  // A program that has printed something has closed what exec closes, and so released its locks.
   char byte;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
   ::close(ready[0]);

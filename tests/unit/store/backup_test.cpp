@@ -122,7 +122,7 @@ TEST_F(Backup, OnlyFullFilesAreLinked) {
   EXPECT_EQ(read_copy("other"), numbers(0, 8));
 }
 
-// Those of an archiver that was superseded only when it has gone: while it lives it may write to its last one.
+// Those of a superseded archiver only when it has gone: while it lives it may write to its last one.
 TEST_F(Backup, TheFileOfAnArchiverThatLivesIsNotLinked) {
   auto first = store_.writer();
   append(first, 5);

@@ -1,5 +1,5 @@
 // Any damage to the files of a topic is found, costs only the frames that it hits, and never makes a
-// record that nobody wrote. If this failed, a medium that rots could make subscribers act on garbage,
+// record that nobody wrote. If this failed, a disk with bit rot could make subscribers act on garbage,
 // or a damaged sector could cost all records behind it.
 // Seeds are printed; LEAT_SEED=seed repeats a run.
 #include <gtest/gtest.h>

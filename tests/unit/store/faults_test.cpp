@@ -205,7 +205,7 @@ TEST(Faults, TheFirstFileOfAPartitionReservesMoreRoomWhenItGrows) {
   expect_that_full_comes_before_the_sync(disk, store, writer, LogBytes{kFaultsKey}, 200'000);
 }
 
-TEST(Faults, AKeeperThatGoesOnWithAFileReservesRoomForEachFrame) {
+TEST(Faults, AnArchiverThatGoesOnWithAFileReservesRoomForEachFrame) {
   TestStore store;
   LateDisk disk;
   disk.room = 50'000;

@@ -160,7 +160,7 @@ TEST_F(FileAges, AClockThatGoesAheadAgainAndAgainStopsNothing) {
   EXPECT_EQ(expire(), 1U);
 }
 
-TEST_F(FileAges, AFileDatedBeforeItsPredecessorAgesFromWhenAKeeperSawThat) {
+TEST_F(FileAges, AFileDatedBeforeItsPredecessorAgesFromWhenAnArchiverSawThat) {
   file_dated(kToday - 10 * kHour);
   file_dated(0);  // 1970
   file_dated(1);
@@ -186,7 +186,7 @@ TEST_F(FileAges, AFileDatedAMomentBeforeItsPredecessorTakesItsDate) {
   EXPECT_EQ(expire(), 1U);
 }
 
-TEST_F(FileAges, AFileDatedLongerBeforeItsPredecessorAgesFromWhenAKeeperSawThat) {
+TEST_F(FileAges, AFileDatedLongerBeforeItsPredecessorAgesFromWhenAnArchiverSawThat) {
   file_dated(kToday - kHour / 2);
   file_dated(kToday - kHour / 2 - 60'001);
   EXPECT_EQ(expire(), 2U);
@@ -197,7 +197,7 @@ TEST_F(FileAges, AFileDatedLongerBeforeItsPredecessorAgesFromWhenAKeeperSawThat)
 }
 
 // The first files of a topic, made before the clock was set.
-TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAKeeperSawThat) {
+TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAnArchiverSawThat) {
   store_.manifest.topic.created_ms = kToday - 10 * kHour;
   file_dated(0);
   file_dated(1);
@@ -211,7 +211,7 @@ TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAKeeperSawThat) {
 }
 
 // Made while the clock was ahead, and noticed by an archiver that began in 1970.
-TEST_F(FileAges, AKeeperWithAClockBehindDatesNoFileForLaterOnes) {
+TEST_F(FileAges, AnArchiverWithAClockBehindDatesNoFileForLaterOnes) {
   file_dated(kToday - 10 * kHour);
   file_dated(kToday + kYear);
   file_dated(kToday + kYear + 1);
@@ -229,7 +229,7 @@ TEST_F(FileAges, AKeeperWithAClockBehindDatesNoFileForLaterOnes) {
 }
 
 // The same for the opposite error: otherwise the files would stay for a year.
-TEST_F(FileAges, AKeeperWithAClockAheadKeepsNoFileForYears) {
+TEST_F(FileAges, AnArchiverWithAClockAheadKeepsNoFileForYears) {
   file_dated(0);
   file_dated(1);
   now_.wall_ms += kYear;
@@ -246,7 +246,7 @@ TEST_F(FileAges, AKeeperWithAClockAheadKeepsNoFileForYears) {
 
 // A machine without a battery on which something publishes before its clock is set: what was noticed must not be
 // forgotten with each boot.
-TEST_F(FileAges, AKeeperIn1970ForgetsNothingThatWasNoticed) {
+TEST_F(FileAges, AnArchiverIn1970ForgetsNothingThatWasNoticed) {
   file_dated(2000);  // Later than the next boots.
   file_dated(2001);
   for (int boot = 0; boot < 2; ++boot) {
@@ -344,13 +344,13 @@ class ClockModel {
   explicit ClockModel(std::int64_t topic_clock)
       : topic_clock_{topic_clock}, topic_ms_{kToday + topic_clock} {}
 
-  void step(std::int64_t clock, bool is_new_keeper, std::int64_t pause) {
+  void step(std::int64_t clock, bool is_new_archiver, std::int64_t pause) {
     pass(pause);
     clock_ = clock;
     earliest_clock_ = std::min(earliest_clock_, clock);
     is_nearly_right_ = is_nearly_right_ && std::abs(clock) <= kMoment;
-    if (is_new_keeper) {
-      keeper_clock_ = clock;
+    if (is_new_archiver) {
+      archiver_clock_ = clock;
       ages_.begin(now());
       ages_.know(stored_);
       youngest_deleted_.reset();
@@ -401,7 +401,7 @@ class ClockModel {
       if (youngest <= kHour) break;
       // An archiver whose clock is ahead of an earlier one believes it, unless dates contradict the earlier one: the topic's
       // date does, if the clock was the archiver's when the topic was made.
-      const bool is_promised = keeper_clock_ == topic_clock_ || keeper_clock_ <= earliest_clock_;
+      const bool is_promised = archiver_clock_ == topic_clock_ || archiver_clock_ <= earliest_clock_;
       if (is_promised && true_ms_ - files_[1].made_ms <= kHour - kMoment)
         has_deleted_too_early_ = true;
       youngest_deleted_ = now().boot_ms - youngest;
@@ -417,7 +417,7 @@ class ClockModel {
   std::int64_t topic_ms_;
   std::int64_t true_ms_ = kToday;
   std::int64_t clock_ = 0;
-  std::int64_t keeper_clock_ = 0;
+  std::int64_t archiver_clock_ = 0;
   std::int64_t earliest_clock_ = topic_clock_;
   detail::FileAges ages_;
   std::vector<detail::CheckpointMisdated> stored_;
@@ -444,11 +444,11 @@ TEST(FileAgesModel, NoSequenceOfWrongClocksDeletesTooEarlyOrKeepsForEver) {
         unsigned rest = sequence;
         for (unsigned i = 0; i < kSteps; ++i) {
           const std::int64_t clock = ClockModel::kClocks[rest % kClocks];
-          const bool is_new_keeper = i == 0 || rest % kChoices >= kClocks;
+          const bool is_new_archiver = i == 0 || rest % kChoices >= kClocks;
           rest /= i == 0 ? kClocks : kChoices;
           text += i == pause ? " pause," : "";
-          text += (is_new_keeper ? " archiver " : " set ") + std::to_string(clock);
-          model.step(clock, is_new_keeper, i == pause ? 5 * kHour : 0);
+          text += (is_new_archiver ? " archiver " : " set ") + std::to_string(clock);
+          model.step(clock, is_new_archiver, i == pause ? 5 * kHour : 0);
         }
         ASSERT_FALSE(model.has_deleted_too_early()) << text;
         ASSERT_LE(model.files_at_last(), 1U) << text;

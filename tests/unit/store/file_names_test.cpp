@@ -1,4 +1,4 @@
-// Names of segment files, and which of them count. If this failed, records of an archiver that was superseded could be read,
+// Names of segment files, and which of them count. If this failed, records of a superseded archiver could be read,
 // or those of its successor be overlooked.
 #include <gtest/gtest.h>
 

@@ -58,7 +58,7 @@ TEST_F(RetentionSteps, ListsTheFilesOnceForAsManyNewOnes) {
   for (int i = 0; i < 100; ++i) make_file();
   EXPECT_FALSE(expire());  // Lists them.
   store_.manifest.topic.retention_bytes = 1;
-  // Of an archiver that was superseded: the first file in the directory from now on, had anybody listed it.
+  // Of a superseded archiver: the first file in the directory from now on, had anybody listed it.
   const detail::SegmentName first{0, 0, 0};
   std::ofstream{store_.topic_path() + '/' + first.text()} << "x";
   for (int i = 0; i < 90; ++i) {

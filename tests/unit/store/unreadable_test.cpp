@@ -1,4 +1,4 @@
-// Blocks that stable storage does not return. If these failed, one bad sector would end readers, or keep everybody out of
+// Blocks that cannot be read. If these failed, one bad sector would end readers, or keep everybody out of
 // the topic, or recovery would cut off or delete what a second look could find.
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST_F(Unreadable, AWholeFileIsAGapAndTheRestIsRead) {
   EXPECT_EQ(read(), (Lines{"0 0", "1 1", "2 2", "gap 3+3 damaged", "6 6", "7 7"}));
 }
 
-// A medium that returns nothing at all costs few reads: each may take seconds.
+// A disk that returns nothing at all costs few reads: each may take seconds.
 TEST_F(Unreadable, ManyBlocksAreNotTriedOneByOne) {
   write(true);
   std::filesystem::resize_file(store_.topic_path() + '/' + segments()[1], 64 << 20);

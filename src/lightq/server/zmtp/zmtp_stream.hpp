@@ -26,7 +26,7 @@ struct Authenticator {
       check;
   // The version of the user's password, another one after each change; 0: none is needed; none: the user may not come.
   std::function<std::optional<std::int64_t>(const std::string& user)> version_of;
-  // Without one: as whom the address has joined; none: not welcome.
+  // Without one: as whom the address has joined; none: refused.
   std::function<std::optional<Principal>(const Stream::Address&)> authorize_address;
   std::chrono::milliseconds handshake_time{10'000};
 };
