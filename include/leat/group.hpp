@@ -77,8 +77,7 @@ struct GroupInfo {
   std::uint64_t redelivered = 0;            // deliveries after the first
   std::uint64_t returned = 0;               // waiting for redelivery or for their key
   std::uint64_t returned_limit = 0;  // spare room for returned records, beyond the members' own
-  // redelivery_full if that room is full: members whose own room is also full then
-  // take nothing new.
+  // redelivery_full if that room is full: members whose own room is also full then take nothing new.
   Errc taking = Errc::ok;
   std::uint64_t dead_letters = 0;      // records that went to the dead-letter topic
   std::string dead_letter_topic;       // its name; empty without max_deliveries

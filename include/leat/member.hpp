@@ -85,7 +85,7 @@ class Member {
   Member(Member&&) noexcept;
   Member& operator=(Member&& other) noexcept;
   // Leaves the group. Records that were not acknowledged go to other members (at most once: only
-  // those that it had taken and not received yet).
+  // those that the member had taken in advance and not received).
   ~Member();
 
   // Returns the next record; waits for it until the deadline. The member holds the record until it
@@ -166,7 +166,7 @@ class Member {
   // came across and that no member will get. It may use this member, but not move or destroy it.
   void on_event(Callback<void(const Event&)> on_event);
 
-  // Number of records that it holds or has taken for its next calls.
+  // Number of records that it holds or has taken in advance for its next calls.
   std::size_t in_flight() const noexcept;
   // How long waits spin before they sleep.
   void set_spin(std::chrono::nanoseconds spin) noexcept;

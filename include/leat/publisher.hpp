@@ -252,11 +252,11 @@ class Publisher : private detail::PublisherParts {
   //                    for lack of descriptors (EMFILE, ENFILE) or memory. Nothing was published
   //   no_memory        also, exclusive: no memory to move an open batch out of the log first
   //   no_space         durable topics: full, because the archiver cannot write: the disk is full, or the archiver lacks
-  //                    memory, a descriptor or a right (its errno). Nothing was published
+  //                    memory, a descriptor or a permission (its errno). Nothing was published
   //   read_only        durable topics: writing to disk has failed. Nothing was published
   // acknowledge = durable; last_offset() names the record, which subscribers may get:
   //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the archiver cannot write (with
-  //                    its errno). The record stays, and durable_offset() tells when it is on the medium
+  //                    its errno). The record stays, and durable_offset() says when it is durable
   //   io_error         writing or syncing failed: whether the record survives is unknown. If last_offset() is
   //                    that of an earlier record, it is the io_error above
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
@@ -320,7 +320,7 @@ class Publisher : private detail::PublisherParts {
   }
 
   // Durable topics: waits until everything that this publisher has published is on stable storage, at any
-  // durability. In the archiver's process it syncs in this thread, if it has no deadline and no stop token.
+  // durability. In the archiver's process, a call without a deadline and a stop token syncs in this thread.
   //   not_durable, io_error   as publish()
   //   busy                    a claim of this publisher is still open
   //   not_allowed             the topic is not durable
@@ -329,8 +329,8 @@ class Publisher : private detail::PublisherParts {
                      const std::stop_token& stop = {}) noexcept;
   // Asks for the same, and does not wait; see durable_offset(). Errors: not_allowed, forked
   Result<void> request_sync() noexcept;
-  // Durable topics: everything before this offset of a partition (by default, of partition()) is on the
-  // medium. 0 for other topics, or if there is no such partition.
+  // Durable topics: everything before this offset of a partition (by default, of partition()) is on stable
+  // storage. 0 for other topics, or if there is no such partition.
   std::uint64_t durable_offset(std::optional<std::uint32_t> partition = {}) noexcept;
   // Durable topics: a descriptor that becomes readable when a durable_offset() may have moved, or the
   // topic was deleted. Calling durable_offset() makes it unreadable until then. Owned by the publisher.

@@ -52,7 +52,7 @@ enum class Errc : std::int32_t {
   buffer_too_small = 25,  // the record was not consumed; Error::system_error is its size in bytes
   io_error = 26,          // another system call failed; Error::system_error is its errno
   read_only = 27,         // durable topics: writing to disk has failed; nothing more is published
-  not_durable = 28,       // the record is published, but not on stable storage, or nobody knows
+  not_durable = 28,       // the record is published, but not known to be on stable storage
   expired = 29,  // durable topics: the group's next record was deleted (GroupOptions::on_expired)
   interrupted = 30,  // a signal handler ran during an `interruptible` wait
   no_memory = 31,    // the process could not get memory

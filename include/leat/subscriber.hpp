@@ -129,7 +129,7 @@ class Subscriber final : private detail::Waiter {
       if (!count) return count.error();
       if (*count == 1) return received;
       // It may be ready and get nothing, again and again: while publishers overtake a slow on_event(), or
-      // while a durable topic's archiver writes records again.
+      // while a durable topic's new archiver writes records again.
       if (had_chance && deadline.passed()) return Errc::timeout;
       if (had_chance && (stop.stop_requested() || waits_are_stopped())) return Errc::stopped;
       had_chance = true;

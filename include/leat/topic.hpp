@@ -45,12 +45,12 @@ static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 // What survives what.
 //   none   the topic lives in memory: it is gone when the machine restarts
 //   os     records are also written to disk, at the latest 10 ms after they were published, and
-//          survive the death of all processes. What the operating system had not written to the
-//          medium when the machine fails is lost.
-//   interval   also, they are synced to stable storage every TopicOptions::sync_interval: when the machine
+//          survive the death of all processes. If the machine fails, what the operating system had
+//          not written to stable storage is lost.
+//   interval   also, records are synced to stable storage every TopicOptions::sync_interval: if the machine
 //          fails, at most what was published during one interval and one sync is lost.
 //   fsync  also, publish() returns when the record is on stable storage, and subscribers get it then:
-//          nothing that was acknowledged is lost when the machine fails.
+//          nothing that was acknowledged is lost if the machine fails.
 enum class Durability : std::uint32_t { none = 0, os = 1, interval = 2, fsync = 3 };
 
 // Options of Topic::create(). Sizes in bytes; they are rounded up to whole segments and pages.
@@ -128,11 +128,11 @@ struct DurableInfo {
   std::uint64_t file_bytes = 0;               // size of a full file
   std::uint64_t retention_bytes = 0;          // as in TopicOptions, as is the next
   std::chrono::milliseconds retention{0};
-  std::uint64_t disk_bytes = 0;  // of all its files
-  Errc state = Errc::ok;         // why nothing is written: no_space, read_only
-  std::int32_t reason = 0;       // errno, unless the state is ok
+  std::uint64_t disk_bytes = 0;    // of all its files
+  Errc state = Errc::ok;           // why nothing is written: no_space, read_only
+  std::int32_t reason = 0;         // errno, unless the state is ok
   std::uint32_t archiver_pid = 0;  // 0: no archiver is needed yet
-  std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
+  std::uint64_t cut_bytes = 0;  // what recovery found when the topic was opened: bytes and records
   std::uint64_t cut_records = 0;  // that were never written whole,
   std::uint64_t damaged = 0;      // and offsets whose records cannot be read
 };
@@ -252,11 +252,10 @@ class Topic {
   // their next record.
   void recheck_offset_limits() const noexcept;
 
-  // Policy grow: frees idle memory beyond min_capacity(): what no gating
-  // subscriber or group still needs, and publishers would not add again at once. Returns
-  // how many bytes.
+  // Policy grow: frees idle memory beyond min_capacity(): memory that no gating subscriber or
+  // group still needs, and that publishers would not add again at once. Returns how many bytes.
   //   not_allowed   the topic has another policy
-  //   busy          somebody else adds memory or frees it, for more than 1 s
+  //   busy          another process has been adding or freeing memory for more than 1 s
   //   too_many, permission, deleted
   Result<std::uint64_t> shrink() const;
 
@@ -284,8 +283,8 @@ class Topic {
   //   permission, deleted
   Result<void> delete_group(const std::string& name, bool force = false) const;
 
-  // A durable topic that is read_only: writes everything that memory has and stable storage may not have, and
-  // makes it writable again. Call it when the cause has been fixed. Waits until the deadline.
+  // A durable topic that is read_only: writes everything in memory that may not be on stable storage, and makes
+  // the topic writable again. Call it when the cause has been fixed. Waits until the deadline.
   //   io_error      the disk still fails; the topic stays read-only
   //   not_durable   the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal
   //                 handler ran during the wait: the topic is writable, and the archiver goes on

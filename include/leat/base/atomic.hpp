@@ -61,8 +61,8 @@ enum class Edge : std::uint8_t {
   in_flight,        // an entry's fields, then its state; reads of a record, then its entry freed
   in_flight_place,  // reads of a record, then its entry gets another record -> publishers
   key_slot,         // an entry, then its key's slot -> members that then scan that slot's entries
-  archiver,  // frames on disk, then `written`; facts, then the epoch -> readers, publishers, archivers
-  sync,  // a wish for a sync, then `archiver_wake` -> the archiver; `durable`, then a wake-up -> who waits
+  archiver,  // frames on disk, then `written`; a handover, then the epoch -> readers, publishers, archivers
+  sync,  // a request, then `archiver_wake` -> the archiver; `durable`, then a wake-up -> waiting threads
   segment_memory,  // segment marked kNoMemory, then choices read <-> a choice, then the mark read
   topic_state,     // deletion number, then slots and locks read <-> slot or lock, then the number
   mapped_once,     // a mapping is made, then its pointer -> other threads of this process

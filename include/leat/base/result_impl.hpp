@@ -33,7 +33,7 @@ LEAT_INLINE Error last_system_error() noexcept {
 }
 
 namespace detail {
-// What an archiver lacks may also be a descriptor, memory or a right.
+// An archiver may also lack a descriptor, memory or a permission.
 inline const char* no_space_sentence(std::int32_t reason) noexcept {
   switch (reason) {
     case 0: return "no room for files, or the archiver cannot write them";

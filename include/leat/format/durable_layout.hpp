@@ -47,17 +47,18 @@ struct DurableHeader {
   std::uint64_t cut_records;
   std::uint64_t damaged;
 
-  // Futexes, as TopicHeader::space_wake: the archiver sleeps on the first, and who wants a sync rings it; who
-  // waits until something is on stable storage sleeps on the second. [sync], [sleeping]
+  // Futexes, as TopicHeader::space_wake. The archiver sleeps on the first; a thread that wants a sync wakes it.
+  // Threads that wait until something is on stable storage sleep on the second. [sync], [sleeping]
   alignas(kLine) std::uint32_t archiver_wake;
   std::uint32_t durable_wake;
-  // The epoch (its lower half) that waits for the disk; 0: none does.
+  // Lower half of the epoch whose archiver waits for the disk; 0: none does.
   std::uint32_t syncing;
-  // Counted up by the archiver whenever it looks around: it is not stopped.
+  // Counted up by the archiver in each round of its work: shows that it is not stopped.
   std::uint32_t beats;
   // Whether a consumer group has moved since the archiver saved all of them: GroupNews, and kGroupsUnsettled. [sync]
   std::uint32_t groups;
-  // How often an archiver was superseded because it waited for the disk for too long, less the quick syncs since. A hint.
+  // How often an archiver was superseded because it waited for the disk for too long, minus the quick syncs since.
+  // A hint.
   std::uint32_t slow_syncs;
 };
 static_assert(offsetof(DurableHeader, epoch) % kLine == 0);
@@ -75,7 +76,8 @@ enum class GroupNews : std::uint32_t {
   moved = 1,   // To be saved within a second.
   urgent = 2,  // Members wait until it is saved.
 };
-// Something may be acknowledged, which nobody tells: an archiver has to look again, and one that dies to be superseded.
+// Records may be acknowledged, of which no word tells: the archiver has to check again, and if it dies, another process
+// takes over.
 inline constexpr std::uint32_t kGroupsUnsettled = 4;
 inline GroupNews group_news(std::uint32_t word) noexcept {
   return GroupNews{word & ~kGroupsUnsettled};
@@ -105,8 +107,8 @@ inline constexpr std::size_t durable_size(std::uint32_t partitions) noexcept {
 }
 
 // Bytes of the data directory's lock file.
-inline constexpr std::int64_t kAttachLock = 0;   // shared: has the topic open; exclusive: recovers
-inline constexpr std::int64_t kLeavingLock = 1;  // exclusive: closes the topic
-inline constexpr std::int64_t kArchiverLock = 2;  // + epoch: is the archiver
+inline constexpr std::int64_t kAttachLock = 0;    // shared: has the topic open; exclusive: recovers
+inline constexpr std::int64_t kLeavingLock = 1;   // exclusive: closes the topic
+inline constexpr std::int64_t kArchiverLock = 2;  // + epoch, exclusive: is the archiver
 
 }  // namespace leat::inline v0::detail

@@ -55,10 +55,10 @@ struct GroupHeader {
   std::uint64_t topic_key;  // TopicHeader::key of its topic
   std::uint64_t number;
   std::uint32_t partition_count;
-  std::uint32_t flags;           // GroupFlags
-  std::uint32_t seat_count;      // maximum number of members
+  std::uint32_t flags;            // GroupFlags
+  std::uint32_t seat_count;       // maximum number of members
   std::uint32_t in_flight_limit;  // entries per seat
-  std::uint32_t max_deliveries;  // 0 = no limit
+  std::uint32_t max_deliveries;   // 0 = no limit
   std::uint32_t name_size;
   std::int64_t lease_ns;    // 0 = never
   std::int64_t created_ms;  // wall clock
@@ -146,19 +146,19 @@ struct alignas(kLine) GroupSeat {
   // succeeded. They stay in the seat when the member leaves. [group-cursor]
   std::uint64_t taking;
   std::uint64_t noted;
-  // Raised with each record handed to its user, and before others become ready or returned other than by a take;
-  // shows whether the member makes progress.
+  // Raised with each record handed to its user, and before records become ready or returned other than by a
+  // take; shows whether the member makes progress.
   std::uint64_t handed;
   std::uint32_t in_flight;   // records that it has taken and not settled
   std::uint32_t entry_high;  // entries ever used; all scans stop here; only grows
-  std::uint32_t pid;        // informational, as is the name
+  std::uint32_t pid;         // informational, as is the name
   std::uint32_t name_size;
   char name[64];
   std::uint32_t participant;  // its slot in the topic, while that slot has this identity
 };
 static_assert(sizeof(GroupSeat) == kLine);
 
-// A taken record that has not been acknowledged.
+// The in-flight entry of a record that was taken and not acknowledged.
 //
 //   state: | generation 36 | retaken 1 | delayed 1 | deliveries 16 | owner 8 | phase 2 |
 enum class InFlightPhase : std::uint64_t {
@@ -211,7 +211,7 @@ struct InFlightState {
   static constexpr std::uint64_t hand_over(std::uint64_t ready) noexcept {
     return ready + (1ULL << 10) + 1;
   }
-  // A spare entry that is taken but not filled in yet: its fields are of its previous record.
+  // A spare entry that is reserved but not filled in yet: its fields are those of its previous record.
   constexpr InFlightState reserved() const noexcept {
     InFlightState state = *this;
     state.phase = InFlightPhase::ready;
@@ -282,7 +282,7 @@ struct GroupGeometry {
   std::uint64_t slots_at() const noexcept {
     return entries_at() + all_entries() * sizeof(InFlightEntry);
   }
-  // Many more than there can be taken records, so that different keys seldom share a slot.
+  // Many more than records can be in flight, so that different keys seldom share a slot.
   std::uint64_t slot_count() const noexcept {
     if (!by_key()) return 0;
     return std::min(std::bit_ceil(4 * all_entries()), kMaxKeySlots);

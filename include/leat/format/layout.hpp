@@ -156,8 +156,8 @@ inline constexpr std::uint64_t kDeletionDecided = ~0ULL;
 
 inline constexpr std::uint32_t kMaxGroups = 64;
 
-// A value, and the epoch that may change it. Both words are swapped at once, so that an archiver that was
-// superseded can change nothing any more. [archiver]
+// A value, and the epoch that may change it. Both words are swapped at once, so that a superseded archiver cannot
+// change the value any more. [archiver]
 struct alignas(16) OwnedWord {
   std::uint64_t value;
   std::uint64_t epoch;
@@ -308,7 +308,7 @@ struct alignas(kLine) PartitionSlot {
   std::uint64_t cursor_segment;  // the segment that it reads next from
   std::uint64_t cursor_offset;   // the offset that it reads next; informational
   // Segments whose memory must not be reused although no cursor holds them; 0 = none. [retire]
-  std::uint64_t pin;         // read in place by a lossy subscriber, or walked by a member
+  std::uint64_t pin;         // read in place by a lossy subscriber, or scanned by a member
   std::uint64_t repair_pin;  // being repaired by the slot's owner
   // Publisher, policy grow: physical segment + 1 that it is about to open and whose memory must not
   // be freed; 0 = none. A dead publisher's value stays until the slot's next publisher opens a

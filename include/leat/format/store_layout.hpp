@@ -29,8 +29,8 @@ inline constexpr std::uint32_t kStoreVersion = 1;
 //   | SegmentHeader | FrameHeader | log bytes | zeros to 64 | FrameHeader | …
 //
 // The name is "segment-<partition>-<base offset>-<generation>": 4, 20 and 10 decimal digits. A
-// generation is one archiver's epoch. A file is cut where the first file of a later
-// generation begins: what a stopped archiver still writes there, nobody reads.
+// generation is one archiver's epoch. A file ends where the first file of a later
+// generation begins: nobody reads what a stopped archiver still writes behind that place.
 
 inline constexpr std::uint64_t kSegmentMagic = 0x0031'4745'5354'4145ULL;  // "EATSEG1\0"
 inline constexpr std::uint64_t kFrameAlignment = 64;
@@ -114,7 +114,7 @@ struct SectionName {
 };
 static_assert(sizeof(SectionName) == 16);
 inline constexpr std::uint32_t kMaxSections = 256;
-// More than the entries of the largest group take.
+// More than the in-flight entries of the largest group need.
 inline constexpr std::uint64_t kMaxSectionsFile = std::uint64_t{1} << 30;
 
 // Section "topic" of the manifest. Constant.
@@ -182,7 +182,7 @@ struct CheckpointPartition {
 };
 static_assert(sizeof(CheckpointPartition) == 56);
 
-// Section "ahead" of a checkpoint, if there is one: files whose date could not be right when an archiver looked.
+// Section "ahead" of a checkpoint, if there is one: files with an impossible date, as an archiver found.
 struct CheckpointMisdated {
   std::uint32_t partition;
   std::uint32_t zero;
@@ -196,9 +196,8 @@ inline constexpr std::size_t kMostMisdated = 16;  // for each partition
 // Section "group" of a saved group. Sections "name" and "offsets" follow (u64 for each partition: of the
 // next record to be taken), then "holds".
 struct SavedGroupFacts {
-  std::uint64_t id;      // random; in the names of its files
-  std::uint64_t
-      epoch;  // of the archiver that saved it; 0: saved by the process that made the group
+  std::uint64_t id;     // random; in the names of its files
+  std::uint64_t epoch;  // of the archiver that saved it; 0: the process that made the group did
   std::int64_t created_ms;
   std::uint32_t flags;  // GroupFlags
   std::uint32_t seat_count;

@@ -105,7 +105,7 @@ class DeadLetterTopic {
       const DeadLetter letter{record, source_.name(), group_.name(), deliveries};
       const auto published = publisher_->publish(letter.letter(), Deadline::immediate());
       if (published.error() == Errc::deleted) publisher_.reset();  // Opened anew the next time.
-      // Not on stable storage yet: it will be.
+      // not_durable: it is published, and will be on stable storage.
       return published || published.error() == Errc::not_durable;
     } catch (const std::bad_alloc&) {
       return false;

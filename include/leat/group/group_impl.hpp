@@ -27,7 +27,7 @@ inline constexpr std::chrono::milliseconds kHolePatience{200};
 // How long a group is created or moved again because publishers evicted the subscriber that kept its room.
 inline constexpr std::chrono::seconds kEvictedPatience{5};
 
-// Whether a scan that has found nothing more may find something now: it is at a hole that was repaired, or whose
+// Whether a scan that found nothing more may find something now: it is at a hole that was repaired, or whose
 // owner is alive and has a moment left. `reader` keeps the room.
 //   corrupt   nobody owns the hole
 inline Result<bool> repair_for_scan(MappedTopic& topic, const PartitionReader& reader,
@@ -484,7 +484,7 @@ LEAT_INLINE std::uint64_t Group::position(std::uint32_t partition) const noexcep
 LEAT_INLINE std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   using namespace detail;
   if (partition >= view_->geometry().partition_count) return 0;
-  // [group-cursor] acquire: first the cursor. Records that it has passed have their entries.
+  // [group-cursor] acquire: the cursor is read first. Records that it has passed have their entries.
   const std::uint64_t offset = offset_of_cursor(*topic_.topic_, *view_, partition);
   std::uint64_t held = 0;
   view_->each_entry([&](std::uint32_t, std::uint32_t, const InFlightEntry& entry, std::uint64_t) {

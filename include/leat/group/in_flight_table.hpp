@@ -2,9 +2,9 @@
 //
 //     InFlightTable::Reservation take;
 //     if (entries.reserve(take, state)) entry_at(group, entries.use(take)) …
-//     entries.commit(take);                       // the take was made
-//     entries.keep(ref, {state, 0, key});          // the record is now this member's
-//     entries.forget(ref, InFlightPhase::free);        // and now it no longer is
+//     entries.commit(take);                      // the take was made
+//     entries.keep(ref, {state, 0, key});        // the record is now this member's
+//     entries.forget(ref, InFlightPhase::free);  // and now it no longer is
 //
 // A member's own row has as many entries as it may have records in flight. A record that it returns
 // stays in its entry, so the row can run short. Takes then use spare entries, which all members of
@@ -55,9 +55,9 @@ class InFlightTable {
   }
   // Frees a spare entry that was reserved and not used.
   void release_unused(Reservation& take, std::uint64_t state) noexcept;
-  // Called when the take was made. keep() or park() follows for each of its entries.
+  // Called once the take is made. keep() or park() follows for each of its entries.
   void commit(const Reservation& take) noexcept { free_.resize(free_.size() - take.from_own); }
-  // Whether the take found no further entry, in the own row or among the spare ones.
+  // Whether the take has used up the free entries of its own row and the spare ones.
   bool was_short(const Reservation& take) const noexcept {
     return take.from_own == free_.size() && take.spare == group_.geometry().spare_count();
   }
@@ -108,7 +108,7 @@ class InFlightTable {
 
   // Makes the entry this member's own. The caller has counted it as in flight.
   void keep(InFlightRef ref, const OwnRecord& record) noexcept;
-  // Called when the entry is no longer this member's, but in phase `now`. Lowers in_flight().
+  // Called when the entry is no longer this member's but in phase `now`. Lowers in_flight().
   void forget(InFlightRef ref, InFlightPhase now) noexcept;
   // Called when the record was parked: it waits for a member that may have its key. The caller
   // corrects in_flight().
@@ -149,8 +149,8 @@ class InFlightTable {
   std::size_t lost_ = 0;           // Number of `lost` entries in row_.
   FixedMap<OwnRecord> others_;     // Own records in other rows and in spare entries.
   std::size_t in_flight_ = 0;
-  std::uint64_t take_number_ = 0;   // At least that of the last take made.
-  std::uint64_t handed_ = 0;        // Copy of GroupSeat::handed.
+  std::uint64_t take_number_ = 0;  // At least that of this member's last take.
+  std::uint64_t handed_ = 0;       // Copy of GroupSeat::handed.
   bool has_lost_ = false;
 };
 
@@ -182,7 +182,7 @@ inline void InFlightTable::make() {
     InFlightEntry& entry = group_.entry(spare_row, take.spare);
     std::uint64_t word = load_acquire<Edge::in_flight>(entry.state);
     if (phase_of(word) != InFlightPhase::free) continue;
-    // Other members use it, too, perhaps with larger take numbers.
+    // Other members use spare entries, too, perhaps with larger take numbers.
     if (const std::uint64_t last = InFlightState::unpack(word).generation;
         last >= InFlightState::unpack(state).generation) {
       raise_take_number(last);

@@ -160,7 +160,7 @@ inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept
   // have come first, and so do earlier ones that were returned.
   each_in_taken_slots([&](SlotScan& scan, const ReturnedRecord& one) {
     const bool is_returned = phase_of(one.state) == InFlightPhase::returned;
-    // Recognized by its state: the entry may have got another record since, which was returned, too.
+    // Compared by state: the entry may hold another record by now, which was also returned.
     const std::uint64_t* const state = found_state_.find(one.ref.word());
     if (is_returned && state != nullptr && *state == one.state) return;
     scan.is_all = false;
@@ -173,7 +173,7 @@ inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept
   });
 }
 
-// Calls visit(look, record) for every entry in the slots taken, except those that this member owns.
+// Calls visit(scan, record) for every entry in the slots taken, except those that this member owns.
 // [in-flight] seq_cst: the states are read after the slots were changed.
 template <class Visit>
 void KeyOrder::each_in_taken_slots(Visit&& visit) noexcept {

@@ -1,6 +1,6 @@
 // Key slots: which member may have the records of a key. One word each, in the group's file.
 //
-//     if (gain_key(group, key, seat)) …   // a entry with this key was stored before
+//     if (gain_key(group, key, seat)) …   // an entry with this key was stored before
 //     if (release_key(group, key, seat)) announce_returned(topic, group);
 //
 // A slot has at most one owner, the only member that may hand out its records. A slot is marked

@@ -142,7 +142,7 @@ class MemberCore final : public Waiter {
   std::uint32_t polls_ = 0;    // Calls of poll() that run, one in the callback of another.
   Error error_;                // Error of the last call.
   std::uint64_t takes_ = 0;
-  std::size_t new_due_ = 0;  // Records to take before others are retaken.
+  std::size_t new_due_ = 0;  // New records to take before returned ones are retaken.
   std::uint64_t order_ = 0;  // OwnRecord::order of the last record handed out.
   std::uint64_t acknowledged_ = 0;
 };

@@ -108,7 +108,7 @@ inline bool MemberCore::is_overtaking() noexcept {
   std::vector<std::byte>* const copy = lease_.new_copy(payload.size());
   if (copy == nullptr) return put_back(ref, state, !is_dead_letter, kNoMemory);
   for (std::size_t i = 0; read.is_own() && i < payload.size(); ++i) {
-    // relaxed: if the payload is overwritten meanwhile, the entry was lost before: checked next.
+    // relaxed: if the payload is overwritten meanwhile, the entry was lost before that, which is checked next.
     (*copy)[i] = static_cast<std::byte>(
         load_relaxed<Why::rechecked>(reinterpret_cast<const std::uint8_t&>(payload[i])));
   }
@@ -185,7 +185,7 @@ inline Got MemberCore::put_back(InFlightRef ref, std::uint64_t state, bool is_co
   return is_dead_letter ? dead_letter(delivery) : Got::one;
 }
 
-// A record that was taken, and cannot be read any more: it is done.
+// For a record that was taken and cannot be read any more: it is done.
 inline Got MemberCore::not_stored(GapReason reason, const Delivery& delivery) {
   const Record& record = delivery.record;
   (void)settle(delivery, InFlightPhase::free);
@@ -219,9 +219,9 @@ inline Got MemberCore::dead_letter(const Delivery& delivery) {
 
 // ---- Getting records to hand out ----------------------------------------------------------------
 
-// Called when nothing is ready: retakes returned records, or takes new ones. As many of the latter as were
-// retaken last are taken first, if there are any: otherwise records that are requeued at once, each time,
-// would keep all others away.
+// Called when nothing is ready: retakes returned records, or takes new ones. After n records were retaken, up to n new
+// ones are taken before more are retaken. Otherwise records that are requeued at once, each time, would keep all
+// others away.
 [[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, InFlightPhase phase) noexcept {
   if (entries_.is_full() && lease_.is_set()) forget_lost_leases();
   const bool new_first = new_due_ != 0 && !entries_.is_full();
@@ -284,7 +284,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
   while (true) {
     Got got = hand_out(delivery);
     if (got != Got::none) return got;
-    // By key, nothing is taken ahead: that would keep the records' keys from other members.
+    // By key, nothing is taken in advance: that would keep the records' keys from other members.
     got = place_.by_key ? get_ready(1, InFlightPhase::delivered)
                         : get_ready(kAhead, InFlightPhase::ready);
     report_events();

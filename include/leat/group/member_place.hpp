@@ -3,13 +3,13 @@
 //
 // A member (member_core.hpp) consists of parts with one job each; each part may use those above it:
 //
-//   key_order.hpp      by key: which records it may have now
-//   in_flight_table.hpp     the entries that it owns
-//   lease.hpp          when others may take its records; copies of these for the user
-//   ready_records.hpp  records that it has taken or retaken and not handed out yet
-//   redelivery.hpp     retakes returned records
-//   record_taker.hpp        takes new records
-//   other_members.hpp  settles dead members, takes records from those that make no progress
+//   key_order.hpp        by key: which records it may have now
+//   in_flight_table.hpp  the entries that it owns
+//   lease.hpp            when others may take its records; copies of these for the user
+//   ready_records.hpp    records that it has taken or retaken and not handed out yet
+//   redelivery.hpp       retakes returned records
+//   record_taker.hpp     takes new records
+//   other_members.hpp    settles dead members, takes records from those that make no progress
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace leat::inline v0::detail {
 
 // Limits of one step of a member.
 inline constexpr std::size_t kAtOnce = 256;  // Records taken, or considered for retaking.
-inline constexpr std::size_t kAhead = 64;    // Records taken for later calls of receive().
+inline constexpr std::size_t kAhead = 64;  // Records taken in advance for later calls of receive().
 // Recheck interval, in ns, while others have records: one of them may die or stop silently.
 inline constexpr std::int64_t kOthersDie = 4'000'000;
 
@@ -61,11 +61,11 @@ struct MemberPlace {
   // Whether scanned memory must be pinned; see SegmentPins.
   bool must_pin = (by_key || topic.geometry().grows()) && topic.durable() == nullptr;
 
-  // Of a durable topic, at most once: nothing is handed out before the archiver has saved where it ends.
+  // Durable topic, at most once: nothing is handed out before the archiver has saved a position behind it.
   bool waits_for_saves = group.geometry().at_most_once() && topic.durable() != nullptr;
 
-  // What a Delivery says of its entry: which one it is, and in the upper bits which member of this process has it.
-  // Members of different groups have entries of the same numbers and states.
+  // Identifies an entry in a Delivery: row and index, and in the upper bits which member of this process owns it.
+  // Entries of different groups may have the same numbers and states.
   std::uint64_t mark_of(InFlightRef ref) const noexcept {
     return number << 28 | std::uint64_t{ref.row()} << 20 | ref.index();
   }
@@ -104,7 +104,7 @@ inline InFlightEntry& entry_at(const GroupView& group, InFlightRef ref) noexcept
 }
 
 // A record that this member has taken or retaken, and not handed out. Other members may take the
-// entry from it at any time and use it for another record, so what it must know of its own is here.
+// record away at any time and use its entry for another one, so what this member must know is copied here.
 struct ReadyRecord {
   ScannedRecord record;  // If retaken, only its key: its entry has the rest.
   InFlightRef ref;

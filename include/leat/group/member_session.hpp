@@ -171,8 +171,8 @@ inline Errc MemberCore::why_not_in_flight(const Delivery& delivery) noexcept {
   return is_lost ? Errc::lease_lost : Errc::not_in_flight;
 }
 
-// Frees or returns an entry of this member. Says whether publishers are to be woken for room that this may
-// have made.
+// Frees or returns an entry of this member. The result says whether publishers must be woken because there may be
+// room now.
 [[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery, InFlightPhase to,
                                                       bool& may_make_room) noexcept {
   const InFlightRef ref = MemberPlace::ref_of(delivery.entry_);
@@ -286,7 +286,7 @@ inline Result<void> MemberCore::requeue(const Delivery& delivery, std::chrono::n
   return settle(returned, InFlightPhase::returned);
 }
 
-// Stores in the entry how long nobody may retake the record. False if others have it, because its
+// Stores in the entry until when nobody may retake the record. False if others have the record, because its
 // lease ran out.
 inline bool MemberCore::delay_entry(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
   InFlightEntry& entry = entry_at(group(), MemberPlace::ref_of(delivery.entry_));

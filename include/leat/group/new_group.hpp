@@ -69,7 +69,7 @@ class NewGroup {
     for (const CursorValue& value : cursors) {
       store_relaxed<Why::published_later>(cursor->place, value.place);
       store_relaxed<Why::published_later>(cursor->record, value.record);
-      ++cursor;  // Its limit is 0: nothing may be handed out before the archiver has saved more.
+      ++cursor;  // Its limit is 0: nothing may be handed out before the archiver has raised it.
     }
   }
   // Durable topics.

@@ -31,15 +31,15 @@ class OtherMembers {
   std::int64_t end_leases() noexcept;
 
  private:
-  // Most time between two looks at the entries of a member that makes no progress and has nothing to take.
+  // Longest time between two scans for entries of a member that makes no progress and has nothing to take away.
   static constexpr std::int64_t kMostPause = 1024 * kOthersDie;
 
-  // Another member's `handed`, and since when, or since the last look at its entries, it has not changed.
+  // Another member's `handed`, and since when it has not changed, or when its entries were last scanned.
   struct Progress {
     std::uint64_t handed = 0;
     std::uint64_t taking = 0;  // Its last take.
     std::int64_t since_ns = 0;
-    std::int64_t pause_ns = kOthersDie;  // Until the next look.
+    std::int64_t pause_ns = kOthersDie;  // Until the next scan.
   };
 
   void note_progress(std::uint32_t seat, Progress& progress, std::int64_t now) noexcept;
@@ -54,10 +54,10 @@ class OtherMembers {
   std::vector<Progress> progress_;  // By seat.
   // When the next lease ends, as of the last look; 0: there was none.
   std::int64_t next_lease_ns_ = 0;
-  std::int64_t check_leases_ns_ = 0;    // No lease ends before this time.
-  bool is_taking_ = false;              // take_away() was called since the last announce_taken().
-  std::int64_t checked_ns_ = 0;         // Time of the last check(), or of joining.
-  bool was_alone_ = true;               // The last check() found that nobody else had records.
+  std::int64_t check_leases_ns_ = 0;  // No lease ends before this time.
+  bool is_taking_ = false;            // take_away() was called since the last announce_taken().
+  std::int64_t checked_ns_ = 0;       // Time of the last check(), or of joining.
+  bool was_alone_ = true;             // The last check() found that nobody else had records.
   OwnPause pause_;
 };
 
@@ -87,9 +87,9 @@ inline std::int64_t OtherMembers::check() noexcept {
   return any || keys_.others_have_slots() ? kOthersDie : 0;
 }
 
-// Takes what a member has taken and not handed out, if it makes no progress. A member that works on one record for
-// long has nothing to take, and a look visits all entries of the group: so the next look comes later each time, unless
-// the member has done something that may have made a record ready or returned.
+// Takes away the records that a member has not handed out, if it makes no progress. A member that works on one record
+// for long has none, and a scan visits all entries of the group: so the pause before the next scan grows, unless the
+// member has done something that may have made a record ready or returned.
 inline void OtherMembers::note_progress(std::uint32_t seat, Progress& progress,
                                         std::int64_t now) noexcept {
   const GroupSeat& other = place_.group.seat(seat);
@@ -158,7 +158,7 @@ inline std::int64_t OtherMembers::end_leases() noexcept {
 // Returns another member's record to the group. If this member dies before announce_taken(), others
 // find that it had records in flight, and announce it.
 inline void OtherMembers::take_away(InFlightEntry& entry, InFlightState state) noexcept {
-  // A take that may still fail has no records to take.
+  // Records of a take that may still fail cannot be taken away.
   if (may_be_unmade(place_.group, state)) return;
   if (!std::exchange(is_taking_, true)) entries_.raise_in_flight(1);
   std::uint64_t word = state.pack();

@@ -18,7 +18,7 @@ class ReadyRecords {
   std::size_t size() const noexcept { return records_.size() - next_; }
   // Removes the next record, to be handed out.
   const ReadyRecord& take() noexcept { return records_[next_++]; }
-  // Puts the last record taken back in front. Its entry is in state `delivered` by now.
+  // Undoes the last take(). The record's entry is in state `delivered` by now.
   void untake(std::uint64_t delivered) noexcept { records_[--next_].state = delivered; }
 
   // Empties the list. The caller then adds new records to records().

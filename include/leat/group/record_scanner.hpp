@@ -198,8 +198,8 @@ class RecordScanner {
     return Scan::record;
   }
 
-  // Goes to a cursor in the middle of a batch. Members that take turns in a large batch come here with each claim,
-  // so it goes on from where the scanner is, or was, in this batch, if the cursor is behind that place.
+  // Goes to a cursor in the middle of a batch. Members that take turns in a large batch come here with each take,
+  // so this goes on from where the scanner is, or last was, in the batch, if the cursor is behind that place.
   [[gnu::noinline]] Scan go_to_batch(std::uint64_t granule, const CursorValue& cursor) noexcept {
     const std::uint64_t index = cursor.batch_index();
     const auto is_before_it = [&](const BatchPlace& place) {
@@ -313,7 +313,7 @@ class RecordScanner {
   BatchPlace seen_;  // Where go_to() last was in the middle of a batch.
 };
 
-// Where a record of a batch was found, so that those behind it are found without a scan from the first one.
+// Where a record of a batch was found, so that later ones are found without scanning the batch from its begin.
 struct FoundInBatch {
   std::uint64_t position = 0;  // of the batch
   std::uint32_t partition = 0;

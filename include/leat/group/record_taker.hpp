@@ -57,7 +57,7 @@ class RecordTaker {
   }
   // Durable topics: the gaps that this member's takes have passed. The caller empties it.
   FixedList<Event>& events() noexcept { return events_; }
-  // Durable topics: why the last take failed; ok if what was read makes no sense.
+  // Durable topics: why the last take failed; ok if what it read was invalid.
   Error error() const noexcept { return error_; }
 
  private:
@@ -117,10 +117,10 @@ class RecordTaker {
   FixedList<ReadyRecord> parked_;  // Parked by the current take.
   FixedList<Event> events_;
   Error error_;
-  std::size_t may_park_ = kAhead;    // Records to park before the next pause.
-  std::size_t park_run_ = kAhead;    // Records to park between two pauses.
-  std::int64_t take_again_ns_ = 0;   // No takes before this time; 0: no pause.
-  bool has_gained_ = false;          // Whether the last take gained a record.
+  std::size_t may_park_ = kAhead;   // Records to park before the next pause.
+  std::size_t park_run_ = kAhead;   // Records to park between two pauses.
+  std::int64_t take_again_ns_ = 0;  // No takes before this time; 0: no pause.
+  bool has_gained_ = false;         // Whether the last take gained a record.
   std::uint32_t members_ = 1;
   std::uint32_t takes_until_count_ = 0;
 };
@@ -291,7 +291,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
 [[gnu::always_inline]] inline void RecordTaker::gain_keys(Attempt& take,
                                                           std::uint32_t partition) noexcept {
   if (!place_.by_key) return;
-  // If the cursor has moved, this take will fail. It then gains no keys: a member that takes the
+  // If the cursor has moved, this take will fail. So it gains no keys: a member that takes the
   // same records would find them taken, and park its records in vain.
   take.is_late = place_.group.load_cursor(partition) != take.from;
   if (take.is_late) {
@@ -370,7 +370,7 @@ inline Found RecordTaker::take_from(Lane& lane, std::size_t want, InFlightPhase 
   if (announces) announce_returned(place_.topic, place_.group);
   redelivery_.note_parked(parked_.size());
   entries_.lower_in_flight(parked_.size());
-  // Pauses after a run of parked records, because taking more gains little while others have the
+  // Pauses after a run of parked records, because taking more helps little while others have the
   // keys. Each run is longer than the last, so that the takes get past these records in the end.
   may_park_ -= std::min(may_park_, parked_.size());
   if (may_park_ == 0) {
@@ -449,7 +449,7 @@ inline Result<std::int64_t> RecordTaker::repair_holes() {
       continue;
     }
     const CursorValue cursor = place_.group.load_cursor(partition);
-    // In this order: first what is taken, then once more what is visible, as in
+    // In this order: first what is claimed, then once more what is visible, as in
     // PartitionReader::repair_hole(). If the scanner is not at the cursor, there is no hole: the
     // segment is not mapped yet, or the cursor has moved.
     if (has_next(lane) || !lane.scanner.has_hole() || has_next(lane) ||

@@ -129,7 +129,7 @@ inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
 // Returns when the next delayed record becomes visible; 0 if there is none.
 inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after) noexcept {
   std::int64_t next_visible = 0;
-  bool waits = false;  // At most once: for the archiver.
+  bool waits = false;  // At most once: a record must wait for the archiver.
   const std::int64_t now = now_ns();
   found_.clear();
   waiting_ = found_count_ = 0;
@@ -212,7 +212,7 @@ inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
   }
   entries_.raise_in_flight(1);
   keys_.taken(one);
-  // This member may have lost the same entry because of its lease, and not noticed yet.
+  // This member may have lost the same entry when a lease ran out, and not noticed yet.
   if (const OwnRecord* old = entries_.find(one.ref); old != nullptr) {
     lease_.note_lost(one.ref, old->state);
     entries_.forget(one.ref, InFlightPhase::returned);

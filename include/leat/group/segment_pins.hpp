@@ -68,9 +68,9 @@ class SegmentPins {
 };
 
 // Protects the reading of a record that this member holds. In a group with a lease, the lease may
-// run out meanwhile; others may then settle the record, so that its memory can be reused or given
-// back. What was read from reused memory is discarded. Memory that was freed must not be
-// touched, so the pin keeps it from being freed.
+// run out meanwhile; others may then settle the record, so that its memory can be reused or freed.
+// What was read from reused memory is discarded. Memory that was freed must not be touched, so the
+// pin keeps it from being freed.
 class InFlightRead {
  public:
   InFlightRead(SegmentPins& pins, const InFlightEntry& entry, std::uint64_t state) noexcept

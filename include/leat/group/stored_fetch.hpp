@@ -100,7 +100,7 @@ class StoredFetch {
  private:
   const MemberPlace& place_;
   std::vector<OffsetReader> readers_;  // By partition; none unless the topic is durable.
-  // Of records in the user's hands: by entry of the own row, and of those in others.
+  // Copies of records in the user's hands: of the own row by index, of other rows by entry.
   std::vector<std::vector<std::byte>> copies_;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> other_copies_;
 };

@@ -109,7 +109,7 @@ class StoredScanner {
 
   Step next(Entry& entry) noexcept {
     if (next_ == entries_.size() && !read()) {
-      // What was passed before can be claimed; the next scan begins with the error.
+      // What was passed before can be taken; the next scan begins with the error.
       return error_.code == Errc::ok || has_stepped_ ? Step::nothing : Step::failed;
     }
     entry = entries_[next_];

@@ -4,9 +4,9 @@
 //     if (archiver.take_over(seen)) while (archiver.write()) …
 //     archiver.hand_over();
 //
-// Used by one thread at a time. An epoch is a number, which each new archiver increments. Everything
-// that an archiver tells others goes through words that carry its number. So an archiver that was superseded
-// (replaced) while it was stopped changes nothing: docs/internals/durable.md, "Epochs".
+// Used by one thread at a time. The epoch is a number that each new archiver increments. All words in which an
+// archiver publishes something carry its number. So an archiver that was superseded while it was stopped changes
+// nothing: docs/internals/durable.md, "Epochs".
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Archiver {
   bool is_alive(std::uint64_t word) const noexcept { return epoch_.is_alive(word); }
   bool is_active() const noexcept { return is_active_; }
   std::uint64_t epoch() const noexcept { return epoch_.number(); }
-  // Whether no other process has taken over from the one that tried last to take it.
+  // Whether no process has become the archiver after this one's last attempt.
   bool is_own() const noexcept { return epoch_.is_own(); }
   void publish_state(DiskState state, std::int32_t reason) noexcept {
     epoch_.publish_state(state, reason);
@@ -60,7 +60,7 @@ class Archiver {
   }
 
   // Takes over from the archiver that `seen` names, which handed over, is dead, or has not moved.
-  // False if another process takes it.
+  // False if another process does.
   // After an error, leave() releases the lock.
   //   no_space   the disk is full; try again later
   //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: the same; another process may succeed
@@ -69,7 +69,7 @@ class Archiver {
     auto counted = epoch_.take(directory_, seen, manifest_.topic.partition_count);
     if (!counted || !*counted) return counted;
     LEAT_CRASH_POINT("archiver:fenced");
-    // Told just before by the last archiver: nobody writes any more.
+    // If the last archiver has just published this state, nobody writes any more.
     if (window_.state() == DiskState::read_only) {
       epoch_.release();
       return false;
@@ -84,7 +84,7 @@ class Archiver {
       auto ready = (seen & 1) != 0 ? continue_files() : begin_new_files();
       if (ready) ready = begin_reading();
       if (ready) ready = store_checkpoint(false);
-      // Archivers that died may never have ended a file. Each has made one: so several go.
+      // Archivers that died may never have filled a file, and each has made one: so this deletes several.
       for (int i = 0; ready && i < 4 && (i == 0 || retention_.has_more()); ++i)
         ready = expire(retention_.next_partition(), false);
       return ready;
@@ -100,10 +100,10 @@ class Archiver {
   }
 
   // Writes what is committed, and syncs what is due. Returns how many bytes it wrote.
-  //   not_in_flight  another process has taken over from this one: it is superseded
-  //   others     as for take_over()
+  //   not_in_flight  this archiver was superseded
+  //   others         as for take_over()
   Result<std::uint64_t> write() {
-    // An archiver that was superseded may find nothing to write, and would then not notice.
+    // A superseded archiver may find nothing to write, and would then not notice.
     if (!is_own()) return Errc::not_in_flight;
     for (bool is_over = true; is_over && is_finishing();) {
       auto finished = finish_first(false);
@@ -161,7 +161,7 @@ class Archiver {
     for (std::uint32_t i = 0; repairer_ && i < parts_.size(); ++i) {
       Part& part = parts_[i];
       if (part.prefix.has_more()) continue;
-      // Pinned, because an archiver that was superseded no longer keeps the segment from being reused.
+      // Pinned, because a superseded archiver no longer keeps the segment from being reused.
       Repair pin{topic_, i, repairer_.index()};
       if (pin.pin(part.prefix.segment()))
         (void)part.hole.check(topic_, i, repairer_.index(), part.prefix.place());
@@ -182,7 +182,7 @@ class Archiver {
     return expire_if_due();
   }
   bool has_more_to_expire() const noexcept { return retention_.has_more(); }
-  // Acts as if that had been done, because another archiver does it.
+  // Postpones this as if it had been done, because another archiver does it.
   void put_expiry_off() noexcept { retention_.put_off(); }
   // In ns on the monotonic clock; kNever if nothing gets too old.
   std::int64_t next_expiry_ns() const noexcept { return retention_.next_ns(); }
@@ -230,7 +230,7 @@ class Archiver {
       has_all_files = has_all_files && part.writer.synced().file.generation != 0;
     }
     LEAT_CRASH_POINT("archiver:files_ended");
-    if (!has_all_files) {  // An archiver that died has left the last file as it was.
+    if (!has_all_files) {  // A last file is as an archiver that died left it.
       if (auto ended = recover(disk_, directory_, manifest_); !ended) return ended.error();
       checkpoint_.reset();
     }
@@ -291,12 +291,12 @@ class Archiver {
     return {};
   }
 
-  // After an archiver that died, or was stopped: begins new files. Whatever the others have written or will
-  // write from there on does not count, because these files are later ones.
+  // After an archiver that died or was stopped: begins new files. What earlier archivers have written or will
+  // write behind their begin does not count, because the new files are of a later generation.
   //   os        They begin at `written`, because nothing before is kept in memory. What the last archiver
   //             did not sync is synced first.
   //   others    They begin at `durable`, and what follows is written again: if a sync of the last archiver
-  //             failed, another one might wrongly succeed.
+  //             failed, a second one might wrongly succeed.
   Result<void> begin_new_files() {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return lists.error();
@@ -352,7 +352,7 @@ class Archiver {
                : synced_ns_ + window_.sync_interval_ns();
   }
 
-  // Tells waiting threads how much is on stable storage.
+  // Publishes how much is on stable storage, and wakes the threads that wait for it.
   Result<void> announce_durable(std::uint32_t index) noexcept {
     Part& part = parts_[index];
     const std::uint64_t durable = part.writer.durable_offset();
@@ -391,7 +391,7 @@ class Archiver {
   }
 
   Result<std::uint64_t> write_partition(std::uint32_t index) {
-    // An archiver that was superseded may read what is being overwritten. Its files do not count.
+    // A superseded archiver may read what is being overwritten. Its files do not count.
     const RacingReads scope;
     Part& part = parts_[index];
     std::uint64_t bytes = 0;
@@ -415,7 +415,7 @@ class Archiver {
       if (begins_file) retention_.note_made(part.writer.file_name());
       LEAT_CRASH_POINT("archiver:written");
       if (!epoch_.move(window_.partition(index).written, part.prefix.offset())) {
-        // If the successor has deleted its own first files meanwhile, this one would seem to count.
+        // If the successor has deleted its own first files meanwhile, this file would seem to count.
         if (begins_file)
           (void)disk_.delete_file(directory_, part.writer.file_name().text().c_str());
         return Errc::not_in_flight;
@@ -454,8 +454,8 @@ class Archiver {
     return {};
   }
 
-  // If the sync in progress fails, the next archiver's might wrongly succeed. Does not wait if this archiver was
-  // superseded: no process would learn the result.
+  // If the sync in progress fails, a sync of the next archiver might wrongly succeed. Does not wait if this archiver
+  // was superseded: no process would learn the result.
   void take_last_result() noexcept {
     if (!is_active_ || !is_first_started_ || !is_own()) return;
     const int file = ended_.front().file.file.get();
@@ -507,7 +507,7 @@ class Archiver {
   }
 
   Result<void> store_checkpoint(bool is_closed) {
-    // Another archiver may have stored one since: then this one was superseded.
+    // If another archiver has stored one since, this archiver was superseded.
     auto loaded = CheckpointFile::load(disk_, directory_, manifest_);
     if (!loaded) return loaded.error();
     if (!is_closed && loaded->value().state.generation > epoch()) return Errc::not_in_flight;

@@ -1,11 +1,11 @@
-// The right to be a durable topic's archiver: a number, the lock that shows that its owner is alive, and the words that
+// The epoch of a durable topic's archiver: a number, the lock that shows that its owner is alive, and the words that
 // only the owner of the latest number can change.
 //
 //     ArchiverEpoch epoch{window};
 //     if (*epoch.take(directory, epoch.word(), partition_count)) epoch.move(word, offset);
 //     epoch.release();
 //
-// Used by one thread at a time. docs/internals/durable.md, "Epochs", says why an archiver that was superseded changes
+// Used by one thread at a time. docs/internals/durable.md, "Epochs", says why a superseded archiver changes
 // nothing.
 #pragma once
 
@@ -25,7 +25,7 @@ class ArchiverEpoch {
  public:
   explicit ArchiverEpoch(DurableWindow& window) noexcept : window_{window} {}
 
-  // Opens the file whose locks tell who is the archiver.
+  // Opens the file whose locks show whether an archiver is alive.
   Result<void> open_probe(int directory) {
     auto file = open_data_lock(directory);
     if (!file) return file.error();
@@ -33,9 +33,9 @@ class ArchiverEpoch {
     return {};
   }
 
-  // The word that take() needs. Bit 0: the epoch is vacant; its last archiver handed over in order.
+  // The word that take() needs. Bit 0: the epoch is vacant, because its archiver handed over in order.
   std::uint64_t word() const noexcept {
-    // [archiver] acquire: the facts of a handover were stored before.
+    // [archiver] acquire: what a handover says of the files was stored before.
     return load_acquire<Edge::archiver>(window_.header().epoch);
   }
   // Whether the archiver that the word names is alive. Takes a system call.
@@ -43,7 +43,7 @@ class ArchiverEpoch {
     return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), lock_of(word >> 1));
   }
   std::uint64_t number() const noexcept { return number_; }
-  // Whether no other process has taken over from the one that tried last to take it.
+  // Whether no process has become the archiver after this one's last attempt.
   bool is_own() const noexcept { return word() == number_ << 1; }
 
   // Counts the word up from `seen`, locks the byte of the new number, and puts the number on all words. False if
@@ -66,9 +66,9 @@ class ArchiverEpoch {
     lock_ = std::move(*lock);
     return true;
   }
-  // Marks the epoch as vacant. Fails if this process was superseded.
+  // Marks the epoch as vacant. Does nothing if this process was superseded.
   void hand_over() noexcept {
-    // [archiver] release: behind the facts.
+    // [archiver] release: after what it says of the files.
     std::uint64_t own = number_ << 1;
     compare_exchange<Edge::archiver>(window_.header().epoch, own, own | 1);
   }
@@ -93,12 +93,12 @@ class ArchiverEpoch {
     std::uint32_t& beats = window_.header().beats;
     store_relaxed<Why::hint>(beats, load_relaxed<Why::hint>(beats) + 1);
   }
-  // Calls `work`, which waits for the disk, and tells others that this may take long.
+  // Calls `work`, which waits for the disk, and lets other processes know that this may take long.
   template <class Work>
   std::invoke_result_t<Work> wait_for_disk(const Work& work) {
     std::uint32_t& syncing = window_.header().syncing;
     const auto own = static_cast<std::uint32_t>(number_);
-    // [archiver] Swapped, so that it never replaces the number of one that has taken over.
+    // [archiver] Swapped, so that it never replaces the number of a later archiver.
     std::uint32_t seen = load_relaxed<Why::hint>(syncing);
     while (seen < own && !compare_exchange<Edge::archiver>(syncing, seen, own)) {
     }
@@ -106,7 +106,7 @@ class ArchiverEpoch {
     compare_exchange<Edge::archiver>(syncing, seen = own, 0U);
     return done;
   }
-  // A sync has ended that began then. If the disk is not slow, others need not wait longer for it each time.
+  // Called after a sync that began at `began_ns`. If it was quick, others have less patience with later ones.
   void note_sync(std::int64_t began_ns) noexcept {
     constexpr std::int64_t kQuick = 1'000'000'000;
     std::uint32_t& slow = window_.header().slow_syncs;
@@ -120,7 +120,7 @@ class ArchiverEpoch {
     return kArchiverLock + static_cast<std::int64_t>(number);
   }
 
-  // False if a later archiver has done so already.
+  // Puts the number on all words. False if a later archiver's number is on one.
   bool take_words(std::uint32_t partitions) noexcept {
     if (!take_owned(window_.header().trouble, number_)) return false;
     for (std::uint32_t i = 0; i < partitions; ++i) {
@@ -136,7 +136,7 @@ class ArchiverEpoch {
   DurableWindow& window_;
   std::uint64_t number_ = 0;
   LockFile probe_;
-  LockFile lock_;  // The byte of the number, while it is the archiver.
+  LockFile lock_;  // Locks the byte of the number while this process is the archiver.
 };
 
 }  // namespace leat::inline v0::detail

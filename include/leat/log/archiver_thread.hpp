@@ -1,10 +1,9 @@
-// A process's share in keeping a durable topic: a helper thread that is the archiver, or stands by.
+// A helper thread of each process that has a durable topic open. It is the archiver, or stands by.
 //
-// Every process that has the topic open has one. The thread that is the archiver copies committed records to
-// disk, and syncs them when the topic's durability or a caller requires it. The others sleep until there
-// is something to copy, then check that the archiver copies it: an archiver that died, or makes no progress for
-// 100 ms, is superseded. Closing the topic drains it in the calling thread; the last process to close it also ends
-// the files and deletes the window.
+// The archiver copies committed records to disk, and syncs them when the topic's durability or a caller
+// requires it. The other threads sleep until there is something to copy, then check that the archiver copies
+// it. If the archiver is dead, or makes no progress for 100 ms, one of them takes over. Closing the topic drains
+// it in the calling thread; the last process to close it also ends the files and deletes the window.
 #pragma once
 
 #include <atomic>
@@ -39,12 +38,12 @@ class ArchiverThread {
   // Drains the log and leaves the topic; called once, by the destructor or when the process exits.
   // In a forked child it does nothing.
   void close() noexcept;
-  // The same when the process exits. If it still has publishers or members, this writes what is there, and the
-  // archiver goes on until the process ends.
+  // The same when the process exits. If it still has publishers or members, this only writes what is there, and
+  // the archiver goes on until the process ends.
   void close_at_exit() noexcept;
 
-  // For a thread that waits for a sync: does in it what the archiver's thread would do, if this process is
-  // the archiver and that thread sleeps. That saves two thread switches.
+  // Called by a thread that waits for a sync. If this process is the archiver and the archiver's thread sleeps,
+  // the calling thread does its work, which saves two thread switches.
   void sync_here() noexcept;
 
   bool is_archiver() const noexcept {
@@ -52,11 +51,11 @@ class ArchiverThread {
   }
 
  private:
-  // How often an archiver shows that it lives while groups have to be saved, in ns.
+  // How often an archiver shows that it is alive while groups have to be saved, in ns.
   static constexpr std::int64_t kShowsLife = 250'000'000;
-  // How often others look at one that only looks for acknowledgements: it wakes once a second.
+  // How often others check an archiver that only waits for acknowledgements, and so wakes once a second.
   static constexpr std::int64_t kCheckCalmArchiver = 1'250'000'000;
-  // How long an archiver may do nothing although there is something to do, in ns.
+  // How long an archiver may do nothing although there is work to do, in ns.
   static constexpr std::int64_t kStalled = 100'000'000;
 
   ArchiverThread(std::shared_ptr<MappedTopic> topic, Place place) noexcept;
@@ -86,13 +85,13 @@ class ArchiverThread {
 
   std::shared_ptr<MappedTopic> topic_;
   Place place_;
-  // Whoever has it does the archiver's work. Not held while the archiver's thread sleeps.
+  // Held by the thread that does the archiver's work. Not held while the archiver's thread sleeps.
   std::mutex work_;
-  bool was_helped_ = false;  // by sync_here(), since the thread looked last
+  bool was_helped_ = false;  // by sync_here(), since the thread last checked
   Error failed_here_;        // of sync_here(), for the thread to handle
   Archiver archiver_;
   GroupSaver groups_;
-  bool is_new_archiver_ = false;                          // serve() was not called since.
+  bool is_new_archiver_ = false;  // serve() was not called since it took over.
   static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
   std::int64_t own_fault_backoff_ns_ = kTryAgain;
   std::int64_t holes_due_ns_ = 0;

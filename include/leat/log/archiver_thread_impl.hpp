@@ -1,4 +1,4 @@
-// What the archiver's thread does; see log/archiver_thread.hpp.
+// What a topic's archiver thread does; see log/archiver_thread.hpp.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace leat::inline v0::detail {
 
-// The archivers of this process, which its exit closes. Never destroyed: exit handlers may run at any
+// The archiver threads of this process, which its exit closes. Never destroyed: exit handlers may run at any
 // time. A forked child begins with an empty list, and never touches its parent's mutex.
 struct ArchiverThreads {
   std::mutex mutex;
@@ -104,7 +104,7 @@ LEAT_INLINE void ArchiverThread::serve() noexcept {
     return groups_.next_ns() <= now_ns() ? save_groups(false) : Result<void>{};
   };
   Result<void> saved;
-  // Once before anything that takes long: of archivers that die one after the other, each has saved the groups.
+  // Once before anything that takes long, so that archivers that die one after the other have each saved the groups.
   const bool is_first = std::exchange(is_new_archiver_, false);
   if (is_first) saved = save_if_due();
   // Records do not wait until groups can be saved.
@@ -163,8 +163,8 @@ LEAT_INLINE void ArchiverThread::stand_by() noexcept {
   }
 }
 
-// Until the archiver moves, or there is nothing to watch it for, or this process has taken over from it. `is_calm`: there is
-// nothing to do but to look for acknowledgements, for which the archiver wakes only once a second.
+// Returns when the archiver moves, when there is no more reason to watch it, or when this process has tried to take
+// over. `is_calm`: the archiver only waits for acknowledgements, for which it wakes once a second.
 LEAT_INLINE void ArchiverThread::watch_archiver(bool is_calm) noexcept {
   constexpr std::int64_t kCheck = 5'000'000;       // ns; whether the archiver is alive
   constexpr std::int64_t kFullDisk = 300'000'000;  // without a move while it waits for room
@@ -195,13 +195,13 @@ LEAT_INLINE void ArchiverThread::watch_archiver(bool is_calm) noexcept {
     const std::int64_t patience = interval + (is_syncing ? slow_disk_ns()
                                               : is_full  ? kFullDisk
                                                          : kStalled);
-    // An archiver that just counted has a moment to lock its byte.
+    // An archiver that has just counted the epoch up gets a moment to lock its byte.
     const bool is_gone =
         (seen & 1) != 0 || (!archiver_.is_alive(seen) && pause.is_late(now, since, kCheck));
     const bool is_stalled = pause.is_late(now, since, patience);
     if (window.state() == DiskState::read_only) return;
     if (is_gone || is_stalled) {
-      // If the disk is so slow, the next one gets more time: else nobody would ever end a sync.
+      // On such a slow disk the next archiver gets more time: else no archiver would ever finish a sync.
       if (std::uint32_t& count = window.header().slow_syncs; !is_gone && is_syncing)
         store_relaxed<Why::hint>(count, std::min(load_relaxed<Why::hint>(count) + 1, 1000U));
       (void)try_to_take_over(seen);
@@ -214,8 +214,8 @@ LEAT_INLINE void ArchiverThread::watch_archiver(bool is_calm) noexcept {
   }
 }
 
-// How long others wait for an archiver that waits for the disk: a second, and twice as long after each that was superseded
-// for that.
+// How long others wait for an archiver that waits for the disk: a second, and twice as long after each archiver that
+// was superseded for that.
 LEAT_INLINE std::int64_t ArchiverThread::slow_disk_ns() const noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const auto count = load_relaxed<Why::hint>(topic_->durable()->header().slow_syncs);
@@ -342,18 +342,19 @@ inline bool is_own_fault(Error error) noexcept {
          (error == Errc::no_space && error.system_error == EFBIG);
 }
 
-// After a failed call of the epoch. It is tried again if the disk is full, which may pass, or if this process lacks
-// something that another one may have. After other errors it is not, because it is unknown what stable storage has.
+// Called when a call of `archiver_` has failed. It is tried again if the disk is full, which may pass, or if this
+// process lacks something that another one may have. Other errors are final, because what is on stable storage is
+// unknown.
 LEAT_INLINE void ArchiverThread::handle(Error error) noexcept {
-  // An archiver that was superseded reads memory that is being reused, and one of a deleted topic finds no files:
+  // A superseded archiver reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.
   if (error == Errc::not_in_flight || !archiver_.is_own() || topic_->is_deleted()) {
     archiver_.leave();
   } else if (is_own_fault(error)) {
     announce(DiskState::no_space, error.system_error);
-    archiver_.leave();  // For another process.
+    archiver_.leave();  // Another process may take over.
     back_off(own_fault_backoff_ns_);
-    // Each try is a new epoch, and may leave a file behind.
+    // Each attempt is a new epoch, and may leave a file behind.
     own_fault_backoff_ns_ = std::min(2 * own_fault_backoff_ns_, 32 * kTryAgain);
   } else if (is_short_of_room(error)) {
     announce(DiskState::no_space, error.system_error);
@@ -426,9 +427,9 @@ LEAT_INLINE void ArchiverThread::drain() noexcept {
       handle(written.error());
       break;
     }
-    // Others may publish for ever: between two frames is a good moment for a handover.
+    // Others may publish for ever: the end of a frame is a good moment for a handover.
     if (*written != 0 && (is_last || !deadline.passed())) continue;
-    // The next archiver is to find nothing that it would have to trust.
+    // So that the next archiver need not rely on a sync that this one did not do.
     auto synced = topic_->durable()->durability() == StoredDurability::os
                       ? archiver_.finish_full_files()
                       : archiver_.sync_all();

@@ -4,7 +4,7 @@
 //     prefix.go_to(written);
 //     while (auto piece = prefix.next()) … piece->bytes …
 //
-// Used by the archiver, which keeps the memory from being reused: nothing at or behind `written` is.
+// Used by the archiver, which keeps the memory from being reused: nothing at or behind `written` is reused.
 #pragma once
 
 #include <algorithm>

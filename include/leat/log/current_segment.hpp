@@ -1,4 +1,4 @@
-// The segment that a writer, reader or walker is in.
+// The segment that a writer, reader or scanner is in.
 #pragma once
 
 #include <cstddef>

@@ -62,7 +62,7 @@ class DiskReader {
   Result<bool> next(StoredEntry& entry, std::uint64_t until) {
     until_ = until;
     misses_records_ = false;
-    // A list of files holds for what was written when it was made. Behind that, an archiver that was
+    // A list of files is valid for what was written when it was made. Behind that, an archiver that was
     // superseded meanwhile may complete frames that do not count.
     bool must_list = listed_epoch_ != window_->epoch();
     std::uint64_t oldest_at_damage = kNone;
@@ -94,8 +94,8 @@ class DiskReader {
           pass(entry);
           return true;
         }
-        // No file has these offsets. A successor may be writing them again: it took over, and `written` was
-        // read just before it set that back. So this looks a second time.
+        // No file has these offsets. A successor may be writing them again, if `written` was read just before
+        // the successor set it back. So this lists the files a second time.
         if (is_fresh && listed_epoch_ == window_->epoch()) {
           misses_records_ = epoch_at_end == listed_epoch_;
           epoch_at_end = listed_epoch_;
@@ -138,7 +138,7 @@ class DiskReader {
   static constexpr int kTries = 10;  // of listing files while some are being deleted
 
   Result<std::uint64_t> try_to_seek(std::uint64_t offset) {
-    // In this order: what a later archiver writes, or this one in later files, the list may not have.
+    // In this order: the list may lack what a later archiver writes, or the same archiver in later files.
     listed_epoch_ = window_->epoch();
     listed_until_ = window_->written(partition_);
     auto lists = list_segments(directory_.get(), topic_.partition_count);
@@ -152,8 +152,8 @@ class DiskReader {
     oldest_ = start;
     StoredFrames frames{Disk::system(), directory_.get(), topic_.salt, partition_,
                         std::move((*lists)[partition_])};
-    // The archiver may be making the window's first file, or begin it later. Until that has a header, only the
-    // window tells what is damaged before its first record, and what is lost.
+    // The archiver may be making the window's first file, or begin it later. Until that file has a header, only
+    // the window says what is damaged before its first record, and what is lost.
     frames.expect_lost(frames_end, window_->begin_offset(partition_));
     frames.expect_end(frames_end, window_->begin_offset(partition_));
     records_.emplace(std::move(frames));
@@ -186,11 +186,11 @@ class DiskReader {
   std::uint32_t partition_ = 0;
   std::optional<StoredRecords> records_;
   std::uint64_t offset_ = 0;
-  std::uint64_t until_ = 0;              // Everything before could be read when next() was called.
-  bool misses_records_ = false;          // the last next()
-  std::uint64_t listed_until_ = 0;       // The list of files holds for offsets before,
-  std::uint64_t oldest_ = 0;             // Where the oldest file of the list begins.
-  std::uint64_t listed_epoch_ = kNone;   // and while this archiver is the archiver.
+  std::uint64_t until_ = 0;             // Everything before could be read when next() was called.
+  bool misses_records_ = false;         // the last next()
+  std::uint64_t listed_until_ = 0;      // The list of files is valid for offsets before this one.
+  std::uint64_t oldest_ = 0;            // Where the oldest file of the list begins.
+  std::uint64_t listed_epoch_ = kNone;  // The list is valid during this epoch.
 };
 
 }  // namespace leat::inline v0::detail

@@ -223,7 +223,7 @@ inline Result<void> unless_missing(const Result<void>& done) noexcept {
   return done.error() == Errc::not_found ? Result<void>{} : done;
 }
 
-// Deletes a topic's data directory: gives it another name first, so that the name is free, also on stable storage.
+// Deletes a topic's data directory: renames it first, and syncs that, so that the name is free.
 //   not_found   the name belongs to another directory by now, which keeps it
 inline Result<void> delete_store(int data_directory, const std::string& name, const Fd& directory) {
   if (auto is_named = has_name_still(data_directory, name, directory); !is_named) return is_named;
@@ -239,7 +239,7 @@ inline Result<void> delete_store(int data_directory, const std::string& name, co
   }
   // Else the topic could be back after a failure of the machine.
   const auto synced = Disk::system().sync_directory(data_directory);
-  // An archiver that has not noticed yet may make one more file.
+  // An archiver that has not noticed the deletion yet may make one more file.
   for (const Deadline deadline{std::chrono::seconds{1}};; sleep_a_millisecond()) {
     auto names = names_in(directory.get());
     if (!names) return names.error();

@@ -1,7 +1,8 @@
 // Waiting until records are on stable storage: publishers with acknowledge = durable, and flush().
 //
-// Only the archiver's process syncs (log/archiver.hpp). A thread that waits there syncs at once; threads of other
-// processes ask, and sleep until `durable` has moved. One sync acknowledges everything written before it began.
+// Only the archiver's process syncs (log/archiver.hpp). A thread that waits in that process syncs at once. Threads of
+// other processes request a sync, and sleep until `durable` has moved. One sync covers everything written before it
+// began.
 #pragma once
 
 #include <cerrno>
@@ -14,13 +15,13 @@
 
 namespace leat::inline v0::detail {
 
-// It sleeps on `archiver_wake` after it has written something, and sleeps on the data word otherwise.
+// The archiver sleeps on `archiver_wake` after it has written something, and on the data word otherwise.
 inline void wake_archiver(MappedTopic& topic) noexcept {
   MappedTopic::wake(topic.durable()->header().archiver_wake);
   MappedTopic::wake(topic.header().data_wake);
 }
 
-// Asks the archiver to sync everything before `until`, and does not wait.
+// Requests that the archiver syncs everything before `until`, and does not wait.
 inline void request_sync(MappedTopic& topic, std::uint32_t partition,
                          std::uint64_t until) noexcept {
   const DurableWindow& window = *topic.durable();
@@ -39,12 +40,12 @@ inline void sync_here(MappedTopic& topic, const Deadline& deadline, const std::s
   if (archiver != nullptr && !may_end) archiver->sync_here();
 }
 
-// Tells the archiver that a group has moved; see GroupNews. Returns at once.
+// Lets the archiver know that a group has moved; see GroupNews. Returns at once.
 inline void announce_group_moved(MappedTopic& topic, GroupNews news) noexcept {
   std::uint32_t& word = topic.durable()->header().groups;
   const auto wanted = static_cast<std::uint32_t>(news);
-  // [sync] seq_cst, both: read after the cursor was moved, so that an archiver that clears the news later sees that;
-  // and the news before `archiver_wake` is woken.
+  // [sync] seq_cst, both: the word is read after the cursor was moved, so that an archiver that clears it later sees
+  // the move; and it is changed before `archiver_wake` is woken.
   std::uint32_t seen = load_seq_cst<Edge::sync>(word);
   const auto is_less = [&] { return group_news(seen) < news; };
   while (is_less() &&
@@ -54,14 +55,14 @@ inline void announce_group_moved(MappedTopic& topic, GroupNews news) noexcept {
 }
 
 // Waits until everything before `until` is on stable storage.
-//   io_error      writing or syncing failed: what stable storage has is unknown
+//   io_error      writing or syncing failed: what is on stable storage is unknown
 //   not_durable   the deadline passed, or a stop was requested; with an errno, the disk is full, or a signal
 //                 came (EINTR)
 //   deleted
 inline Error await_durable(MappedTopic& topic, std::uint32_t partition, std::uint64_t until,
                            const Deadline& deadline, const std::stop_token* stop,
                            const WaitEnd& end = {}) noexcept {
-  // ns; for a stop, or an archiver that died before it told.
+  // ns; notices a stop, and the death of an archiver that had not woken this thread.
   constexpr std::int64_t kCheck = 20'000'000;
   const DurableWindow& window = *topic.durable();
   const auto is_durable = [&] { return window.durable(partition) >= until; };

@@ -2,7 +2,7 @@
 //
 // A segment is kept in memory until it is on disk as the topic's durability wants it (kept_from), and a
 // reader that falls behind reads from disk up to `written`. The archiver moves these words
-// (log/archiver_thread.hpp). docs/internals/durable.md, "Epochs", says why no archiver that was superseded can.
+// (log/archiver_thread.hpp). docs/internals/durable.md, "Epochs", says why a superseded archiver cannot.
 #pragma once
 
 #include <cstring>
@@ -50,13 +50,13 @@ struct NewWindow {
 inline OwnedWord read_owned(const OwnedWord& word) noexcept {
   return {load_acquire<Edge::archiver>(word.value), load_acquire<Edge::archiver>(word.epoch)};
 }
-// Changes a word, unless another epoch has it now. [archiver] seq_cst: behind what the value tells.
+// Changes a word if it belongs to `epoch`. [archiver] seq_cst: after what the value says.
 inline bool set_owned(OwnedWord& word, std::uint64_t epoch, std::uint64_t to) noexcept {
   const OwnedWord seen = read_owned(word);
   return seen.epoch == epoch &&
          compare_exchange_pair<Edge::archiver>(&word.value, {seen.value, epoch}, {to, epoch});
 }
-// Gives a word to an epoch. False if a later one has it.
+// Gives a word to an epoch. False if it belongs to a later one.
 inline bool take_owned(OwnedWord& word, std::uint64_t epoch) noexcept {
   for (;;) {
     const OwnedWord seen = read_owned(word);
@@ -110,7 +110,7 @@ class DurableWindow {
   void set_data_path(std::string path) noexcept { data_path_ = std::move(path); }
   StoredDurability durability() const noexcept { return durability_; }
   std::int64_t sync_interval_ns() const noexcept { return sync_interval_ns_; }
-  // Number of the archiver, and whether it handed over; changes with every archiver.
+  // The epoch, and whether it is vacant; changes with every archiver.
   std::uint64_t epoch() const noexcept { return load_acquire<Edge::archiver>(header().epoch); }
 
   // Everything before this offset can be read from disk.
@@ -149,7 +149,7 @@ class DurableWindow {
   void want(std::uint32_t index, std::uint64_t until) const noexcept {
     std::uint64_t& wanted = partition(index).wanted;
     std::uint64_t seen = load_relaxed<Why::swap_checks>(wanted);
-    // [sync] seq_cst: the wish before `archiver_wake` is woken.
+    // [sync] seq_cst: the request is stored before `archiver_wake` is woken.
     while (seen < until && !compare_exchange<Edge::sync>(wanted, seen, until)) {
     }
   }

@@ -38,7 +38,7 @@ class GapFinder {
         if (!records) return;
         records_ = *records + view_.records_offset;
       }
-      // While others cannot free memory, what is live has memory.
+      // While others cannot free memory, every live segment has memory.
       if (topic_.geometry().grows() && !has_memory) {
         auto lock = RecordsLock::take(topic_, LockKind::shared);
         if (!lock) return;

@@ -24,8 +24,8 @@ class GroupRoom {
     auto checked = each_group([&](const GroupView& group) {
       if (needed) return;
       // The order matters. `closed` first: a group that closes later still holds all that its
-      // cursor and entries say now. The cursor before the entries: records that it has passed
-      // have their entries.
+      // cursor and entries say now. The cursor before the entries: records that the cursor has
+      // passed have entries.
       const bool closed = group.is_closed();
       needed = !closed && group.needs(partition_, segment);
       if (needed || only_cursors) return;

@@ -30,11 +30,12 @@ class GroupSaver {
   GroupSaver(MappedTopic& topic, Disk& disk, int directory, const Manifest& manifest) noexcept
       : topic_{topic}, disk_{disk}, directory_{directory}, manifest_{manifest} {}
 
-  // Begins an epoch. What it saves goes to files of its own.
+  // Called when an epoch begins. What its archiver saves goes to files of its own.
   void begin(std::uint64_t epoch) {
     epoch_ = epoch;
     known_.clear();
-    is_restless_ = true;  // The last archiver may have died before it saved something: at once.
+    is_restless_ =
+        true;  // The last archiver may have died before it saved something: save at once.
     saved_ns_ = now_ns() - kSaveEvery;
   }
 
@@ -50,8 +51,8 @@ class GroupSaver {
   }
 
   // Saves the groups that have changed since the last call. `is_closing`: nobody takes any more.
-  //   not_in_flight  another process has taken over from this archiver
-  //   others     a group could not be saved; the call may be tried again
+  //   not_in_flight  this archiver was superseded
+  //   others         a group could not be saved; the call may be tried again
   Result<void> save(bool is_closing = false) {
     // [sync] seq_cst: before the groups are read. What moves now is saved the next time.
     std::uint32_t& word = topic_.durable()->header().groups;
@@ -74,7 +75,8 @@ class GroupSaver {
       }
     }
     LEAT_CRASH_POINT("group:all_saved");
-    // Otherwise whoever stands by takes over from this archiver if it dies: an acknowledgement would tell nobody.
+    // Otherwise the word stays, so that a process that stands by takes over if this archiver dies: an acknowledgement
+    // wakes nobody.
     if (std::uint32_t settled = kGroupsUnsettled; !is_restless_)
       compare_exchange<Edge::sync>(word, settled, 0U);
     return {};
@@ -82,7 +84,7 @@ class GroupSaver {
 
  private:
   static constexpr std::int64_t kTryAgain = 100'000'000;
-  // At most once: how many offsets are saved ahead of what was taken.
+  // At most once: how many offsets the saved position is ahead of what was taken.
   static constexpr std::uint64_t kFewAhead = 1024;
   static constexpr std::uint64_t kManyAhead = std::uint64_t{1} << 16;
 
@@ -117,7 +119,7 @@ class GroupSaver {
     return {};
   }
 
-  // So that an archiver that was superseded no longer moves them. When the topic is closed, nothing may be
+  // Takes over the limits, so that a superseded archiver no longer moves them. When the topic is closed, nothing may be
   // handed out any more: neither what is taken from now on nor what is saved as taken and not handed out.
   Result<void> own_limits(const GroupView& group, bool is_closing) {
     for (std::uint32_t i = 0; i < group.geometry().partition_count; ++i) {
@@ -133,7 +135,7 @@ class GroupSaver {
     return {};
   }
 
-  // First the cursors, then the entries: what a cursor has passed has its entry by then.
+  // Reads the cursors first, then the entries: records that a cursor has passed have entries by then.
   SavedGroup snapshot(const GroupView& group, Known& known, bool is_closing) {
     SavedGroup now;
     const GroupGeometry& geometry = group.geometry();
@@ -176,8 +178,8 @@ class GroupSaver {
     return std::max(limit, std::min(offset + ahead, end + window));
   }
 
-  // Nothing if the record is done, or its take is not made. An entry keeps its record until that is
-  // acknowledged, so no other place has to be looked at.
+  // Nothing if the record is done, or its take is not made. A record keeps its entry until it is acknowledged, so no
+  // other entry can have it.
   static std::optional<SavedInFlight> read_entry(const GroupView& group, const InFlightEntry& entry,
                                                  std::uint64_t word) noexcept {
     for (;;) {
@@ -202,7 +204,7 @@ class GroupSaver {
     }
   }
 
-  // What was taken since the cursors were read, or by a take that came too late.
+  // Drops what was taken since the cursors were read, or by a take that failed.
   static void drop_taken_again(SavedGroup& group) {
     const auto place = [](const SavedInFlight& one) { return std::tie(one.partition, one.offset); };
     std::erase_if(group.in_flight, [&group](const SavedInFlight& one) {

@@ -1,4 +1,4 @@
-// Finding out whether a member's take was made. docs/internals/groups.md, "Deaths", has the proof.
+// Finds out whether a member's take was made. docs/internals/groups.md, "Deaths", has the proof.
 #pragma once
 
 #include "leat/log/group_view.hpp"
@@ -34,7 +34,7 @@ inline void note_take(const GroupView& group, std::uint32_t partition,
   const std::uint64_t taking = load_acquire<Edge::group_cursor>(seat.taking);
   const TakeName take = TakeName::unpack(taking);
   if (noted == taking || take.partition != partition || !names_take(cursor, index, take)) return;
-  // If the cursor is unchanged, it names this take, not the one 1024 numbers before it.
+  // If the cursor is unchanged, it names this take, and not one 1024 numbers earlier.
   if (group.load_cursor(partition) != cursor) return;
   compare_exchange<Edge::group_cursor>(seat.noted, noted, taking);
 }
@@ -46,7 +46,7 @@ inline bool take_was_made(const GroupView& group, std::uint32_t index) noexcept 
   const std::uint64_t taking = load_acquire<Edge::group_cursor>(seat.taking);
   const TakeName take = TakeName::unpack(taking);
   if (take.partition >= group.geometry().partition_count) return false;
-  // [group-cursor] acquire: first the cursor. A member that has moved it on noted the take before.
+  // [group-cursor] acquire: the cursor is read first. A member that has moved it on noted the take before.
   const CursorValue cursor = group.load_cursor(take.partition);
   std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
   if (noted == taking) return true;

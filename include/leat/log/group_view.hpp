@@ -109,7 +109,7 @@ class GroupView {
     }
     return value;
   }
-  // The position, for an archiver of a durable topic that has cleared the news of groups just before.
+  // The position, for an archiver of a durable topic that has just cleared the news of groups.
   std::uint64_t load_position(std::uint32_t partition) const noexcept {
     // [group-cursor] seq_cst: a member that found the news not cleared yet had moved the cursor before.
     return CursorValue{load_seq_cst<Edge::group_cursor>(cursors_[partition].place), 0}.position();

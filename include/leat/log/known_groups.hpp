@@ -3,9 +3,10 @@
 //     KnownGroups::LookupGuard guard{topic.known_groups()};      // while it exists, no view is freed
 //     auto group = topic.known_group_at(slot, guard);
 //
-// Publishers look at all groups whenever they need room. A lock would be copied by a fork, held, and make the child wait for
-// ever; and it would make a signal handler that publishes wait for the thread that it interrupted. So a view is replaced
-// by a swap. It is freed once nobody looks at groups: any number of threads may look, and nobody waits for them.
+// Publishers read all groups whenever they need room. If this took a lock, a fork could copy the locked lock, and the
+// child would wait for ever; and a signal handler that publishes would wait for the thread that it interrupted. So a
+// view is replaced by a swap, and the old one is freed once no thread reads groups. Any number of threads may read at
+// once, and nobody waits for them.
 #pragma once
 
 #include <array>
@@ -31,15 +32,15 @@ class KnownGroups {
    public:
     explicit LookupGuard(KnownGroups& groups) noexcept : groups_{groups} {
       std::uint64_t seen = load_relaxed<Why::swap_checks>(groups_.readers_);
-      // [known_group] seq_cst: counted before any view is read; see free_replaced(). A child's threads begin anew: those of
-      // its parent that looked during the fork never end here.
+      // [known_group] seq_cst: counted before any view is read; see free_replaced(). A child begins to count anew:
+      // threads of its parent that were reading during the fork are never uncounted here.
       while (!compare_exchange<Edge::known_group>(groups_.readers_, seen, one_more_than(seen))) {
       }
     }
     LookupGuard(const LookupGuard&) = delete;
     LookupGuard& operator=(const LookupGuard&) = delete;
     ~LookupGuard() {
-      if (generation_ != fork_generation()) return;  // A handler that ran meanwhile has forked.
+      if (generation_ != fork_generation()) return;  // A signal handler has forked meanwhile.
       // [known_group] seq_cst: uncounted after all reads of views.
       fetch_add<Edge::known_group>(groups_.readers_, ~std::uint64_t{0});
       if (has_replaced_) groups_.free_replaced();
@@ -87,7 +88,7 @@ class KnownGroups {
  private:
   static constexpr unsigned kCountBits = 32;
 
-  // Frees what was replaced, unless somebody looks: then who replaces a view next does it.
+  // Frees replaced views, unless a thread still reads groups: then the next thread that replaces a view does it.
   void free_replaced() noexcept {
     Known* const first = pointer(exchange<Edge::known_group>(replaced_, 0));
     if (first == nullptr) return;
@@ -118,7 +119,7 @@ class KnownGroups {
 
   std::array<std::uint64_t, kMaxGroups> known_{};  // A Known* each, as is the next.
   std::uint64_t replaced_ = 0;
-  std::uint64_t readers_ = 0;  // fork generation << 32 | threads that look
+  std::uint64_t readers_ = 0;  // fork generation << 32 | threads that read groups
 };
 
 }  // namespace leat::inline v0::detail

@@ -334,7 +334,7 @@ class MappedTopic {
     // others, the kernel tells the next; with several topics, only that of the first.
     const RobustWakeGuard guard{sleeps[0].topic->header_->robust_wake};
     const long last = futex_wait_any(std::span{words.data(), count + sleeps.size()}, deadline);
-    // Of several bells that rang, only the last is known; earlier ones may also have rung.
+    // The kernel names only the last word that woke this thread; earlier ones may have been woken, too.
     for (long i = last - static_cast<long>(count); i >= 0; --i)
       sleeps[static_cast<std::size_t>(i)].topic->announce_death();
     return last == kInterrupted;
@@ -356,8 +356,8 @@ class MappedTopic {
   }
 
  private:
-  // Called by the sleeper that the robust wake woke, whether there is something for it or not: the dead
-  // publisher's record may be for others. They wake because the word changes, and start no robust wake.
+  // Called by the sleeper that a robust wake woke, whether there is something for it or not: the dead
+  // publisher's record may be for others. They wake because the data word changes, and pass nothing on.
   void announce_death() noexcept {
     const RobustWakeGuard guard{header_->robust_wake};
     LEAT_CRASH_POINT("sleep:rung");
@@ -418,8 +418,8 @@ class MappedTopic {
     return count;
   }
 
-  // Memory that is freed at the same time may be allocated again by this: harmless, and the
-  // next shrink takes it.
+  // This may allocate memory again that is being freed at the same time: harmless, and the next
+  // shrink frees it.
   void populate_segments_with_memory(const Mapping& mapping, int file,
                                      bool writable) const noexcept {
     // If the file has less, memory was freed meanwhile, or somebody has written that segments have

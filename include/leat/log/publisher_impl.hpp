@@ -227,7 +227,7 @@ LEAT_INLINE void Batch::make_room(std::uint64_t at_least) {
   std::unique_ptr<std::byte[]> larger;
   if (memory_capacity_ < at_least) larger.reset(new std::byte[capacity]);
   std::byte* const to = larger != nullptr ? larger.get() : memory_.get();
-  // A child process leaves the log alone, whose memory may be freed by now: it cannot commit.
+  // A child process cannot commit, and does not touch the log: its memory may be freed by now.
   const detail::Participant& participant = publisher().participant_;
   const bool is_inherited = is_in_log_ && participant && participant.forked();
   if (size_ != 0 && !is_inherited) std::memcpy(to, frames_, size_);

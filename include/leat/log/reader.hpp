@@ -318,7 +318,7 @@ class PartitionReader {
     return !skip_until_time_ms_ && offset_ < skip_until_ && found.records <= skip_until_ - offset_;
   }
 
-  // Stage durable: how far records are on stable storage by now. Whether the next one is.
+  // Stage durable: checks how far records are on stable storage by now. Whether the next one is.
   bool sees_further() noexcept;
   // The same, without noting it.
   bool is_visible() const noexcept;

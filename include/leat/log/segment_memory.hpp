@@ -45,7 +45,7 @@ class SegmentMemory {
   std::uint64_t count() const noexcept { return scan().count; }
 
   // Gives memory to one more physical segment and returns its index. kNoSegment if the maximum is
-  // reached, there is no memory, or somebody is freeing memory: ask again later.
+  // reached, there is no memory, or another process is freeing memory: try again later.
   std::uint64_t add() {
     if (!may_add(scan()) || !topic_.may_ask_for_memory()) return kNoSegment;
     auto lock = RecordsLock::take(topic_, LockKind::shared);

@@ -36,10 +36,10 @@ class Shrinker {
     return {};
   }
 
-  // Gives idle memory back: beyond the segments that the topic began with, read by all gating
+  // Frees idle memory: beyond the segments that the topic began with, read by all gating
   // subscribers and groups, and more than publishers would add again at once.
   Result<void> shrink() {
-    // Nobody else adds memory or frees it while the records file is locked.
+    // No other process adds or frees memory while the records file is locked.
     count_ = memory_.count();
     // From the highest down, because publishers add the lowest first.
     for (std::uint64_t i = geometry().segment_count; i-- != 0 && has_surplus();) {

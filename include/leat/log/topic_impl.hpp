@@ -41,11 +41,11 @@ LEAT_INLINE std::uint64_t Topic::min_capacity() const noexcept {
 LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interruptible) const {
   detail::DurableWindow* const window = topic_->durable();
   if (window == nullptr) return Errc::not_allowed;
-  // Whichever archiver finds the epoch vacant writes everything from the durable mark on again.
+  // The next archiver writes everything from `durable` on again.
   detail::OwnedWord& trouble = window->header().trouble;
   detail::OwnedWord seen = detail::read_owned(trouble);
   while (window->state() == detail::DiskState::read_only) {
-    // [archiver] seq_cst: the next archiver sees that it may.
+    // [archiver] seq_cst: the next archiver sees that it may write.
     if (detail::compare_exchange_pair<detail::Edge::archiver>(
             &trouble.value, {seen.value, seen.epoch}, {0, seen.epoch}))
       break;
@@ -107,7 +107,7 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
   const bool make = !deadline.is_immediate() || detail::has_store(data_directory, name);
   auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
-  // A caller that wants signals calls open() again and again, so short first back-offs would add up.
+  // A caller that wants signals calls open() again and again, so short first back-offs would cost too much.
   for (std::int64_t backoff = kFirstBackoff;; backoff = std::min(2 * backoff, kLongestBackoff)) {
     if (interruptible) backoff = kInterruptibleBackoff;
     auto topic = attach(*directory, name, directory_name, data_directory);

@@ -1,7 +1,7 @@
 // The threads that sleep for this process's wait descriptors (log/wait_fd.hpp).
 //
 // The kernel takes 128 words for one sleep. A descriptor needs two at most, the topic's data word and
-// its bell, and the helper one of its own, on which it is told of changes: so one thread serves 63
+// its robust wake, and the helper one of its own, on which it learns of changes: so one thread serves 63
 // descriptors. Kernels without futex_waitv (before Linux 5.16) sleep on one word: there, each
 // descriptor has a thread. docs/internals/log.md, "Waiting".
 #pragma once
@@ -30,7 +30,7 @@ struct Awaited {
   const EventFd* fd;
   bool is_armed = false;  // The helper's, as the rest: protected by its mutex.
   bool is_slept_on = false;
-  std::uint32_t value = 0;      // Armed: signals fd when the word has another value,
+  std::uint32_t value = 0;       // Armed: signals fd when the word has another value,
   std::int64_t check_at_ns = 0;  // or at this time; 0: never.
 
   std::uint32_t& slept_word() const noexcept {

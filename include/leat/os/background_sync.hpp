@@ -51,7 +51,7 @@ class BackgroundSync {
   }
 
   // How the sync that was started ended; nothing if it goes on. `waits`: until it is over.
-  //   io_error   whatever the reason is; nobody knows what is on stable storage
+  //   io_error   whatever the reason is; what is on stable storage is unknown
   std::optional<Result<void>> result(bool waits) noexcept {
     if (!is_going_on_) return Result<void>{Error{Errc::io_error, EINVAL}};
     ::io_event event{};

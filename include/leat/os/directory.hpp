@@ -84,7 +84,7 @@ inline Result<void> make_directory_at(int directory, const char* name) noexcept 
   return {};
 }
 
-// Makes a directory with mode 0700 unless something has that path. Its name is on stable storage then, where the file
+// Makes a directory with mode 0700 unless something has that path. Syncs its name to stable storage where the file
 // system can do that.
 inline void make_directory(const std::string& path) noexcept {
   if (::mkdir(path.c_str(), 0700) != 0) return;

@@ -31,8 +31,8 @@
 
 namespace leat::inline v0::detail {
 
-// Whether an error of reading means that stable storage does not return what it has, or that it makes no sense to the file
-// system. Others (no permission, too many open files) say nothing about the file.
+// Whether an error of a read means that the disk does not return the data, or that the file system finds its own
+// structures damaged. Other errors (no permission, too many open files) say nothing about the file.
 inline bool is_unreadable(Error error) noexcept {
   const int reason = error.system_error;
   return reason == EIO || reason == EUCLEAN || reason == EBADMSG || reason == ENODATA;
@@ -106,7 +106,7 @@ class Disk {
     return total;
   }
 
-  // As read(), and goes on behind what stable storage does not return, also when it is tried again: `is_whole` becomes
+  // As read(), and goes on behind blocks that the disk does not return, not even on a second try: `is_whole` becomes
   // false, and the bytes of those blocks are 0. Behind many such blocks in a row more and more are passed over at
   // once, because each may take seconds.
   Result<std::size_t> read_around(int file, std::byte* to, std::size_t size, std::uint64_t at,
@@ -176,7 +176,7 @@ class Disk {
     return change_file([&] { return ::ftruncate(file, static_cast<::off_t>(size)); });
   }
 
-  // Returns once the file's data, and its size, are on stable storage. After an error nobody knows
+  // Returns once the file's data, and its size, are on stable storage. After an error it is unknown
   // what is, and a second call may wrongly succeed: never retry.
   //   io_error   whatever the reason is, a full disk too: no error of a sync may pass for another
   virtual Result<void> sync(int file) noexcept {
@@ -231,7 +231,7 @@ class Disk {
                                   bool& is_whole) noexcept {
     constexpr std::uint64_t kBlock = 4096;
     // The page cache may hold so much as one piece, and reads all of it again for any block of it. So the piece of a
-    // bad block is dropped, once. Other pieces stay: they may be all that is left if the whole medium fails.
+    // bad block is dropped, once. Other pieces stay: they may be all that is left if the whole disk fails.
     constexpr std::uint64_t kPiece = std::uint64_t{2} << 20;
     constexpr unsigned kMany = 16;
     unsigned bad = 0;  // blocks in a row

@@ -10,9 +10,8 @@
 //
 // The C library uses the same pending entry while it locks or unlocks a robust mutex. The guard
 // therefore restores the previous value, so it may be used in a signal handler that interrupted
-// such a call, or another guard. There is only one entry per thread: the interrupted guard's wake
-// is silent until the handler returns, and a handler that uses a robust mutex silences the robust wake of
-// the guard it interrupted.
+// such a call, or another guard. There is only one entry per thread: the interrupted guard has no
+// effect until the handler returns, and none at all if the handler uses a robust mutex.
 #pragma once
 
 #include <linux/futex.h>

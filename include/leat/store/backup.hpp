@@ -151,7 +151,7 @@ class StoreCopy {
       auto copied = copy_files(*files, checkpoint);
       if (!copied) return copied.error();
       // An archiver that was superseded meanwhile may have written frames that do not count: then there
-      // is a file of the later one.
+      // is a file of a later one.
       auto now = files_of(from_, partition);
       if (!now) return now.error();
       const bool is_superseded = !files->live.empty() && !now->live.empty() &&
@@ -230,8 +230,8 @@ class StoreCopy {
     return is_there;
   }
 
-  // Whether nobody writes to a file any more: the archiver that made the next one has ended it, or none
-  // lives that may have gone on in it before that one.
+  // Whether nobody writes to a file any more: the archiver that made the next file has ended it, or no
+  // archiver is alive that may have used it before that one.
   bool is_ended(const SegmentName& name, const SegmentName& next) {
     if (name.generation == next.generation) return true;
     auto lock = disk_.open(from_, kDataLock, O_RDONLY, 0);

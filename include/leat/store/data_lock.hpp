@@ -1,4 +1,4 @@
-// The locks of a topic's data directory: who has the topic open, who closes it, who is its archiver.
+// The locks of a topic's data directory: which processes have the topic open, close it, or are its archiver.
 #pragma once
 
 #include <memory>

@@ -1,13 +1,13 @@
 // How old the segment files of a topic are, although the wall clock may be wrong for a while: for retention.
 //
-//     ages.begin(ClockReadings::now());                        // a archiver takes epoch
+//     ages.begin(ClockReadings::now());                        // an archiver takes over
 //     ages.know(checkpoint.misdated);                          // what earlier ones have noted
-//     ages.note_made(partition, base, ClockReadings::now());   // it has begun a file
-//     ages.note_dated(partition, base, dates, last_base, now); // another archiver had
+//     ages.note_made(partition, base, ClockReadings::now());   // it has made a file
+//     ages.note_dated(partition, base, dates, last_base, now); // another archiver made one
 //     ages.age_ms(partition, base, now)
 //
-// An archiver reads the wall clock once. From there on its time is what CLOCK_BOOTTIME adds, so that a clock that is set
-// while it works makes no file older or younger. docs/internals/durable.md, "Retention".
+// An archiver reads the wall clock once. From then on it adds what CLOCK_BOOTTIME has advanced, so that setting the
+// clock while it works makes no file older or younger. docs/internals/durable.md, "Retention".
 #pragma once
 
 #include <algorithm>
@@ -117,9 +117,9 @@ class FileAges {
     return latest;
   }
 
-  // When an archiver noticed that the date of a file cannot be right. That time was stored, and may be wrong, too, if that
-  // archiver's clock was wrong: then it is replaced by the present time. It is kept if no date is known to be earlier than
-  // now, because then the present clock may be the one that is behind.
+  // When an archiver noticed that the date of a file cannot be right. That time was stored, and may be wrong, too, if
+  // the archiver's clock was wrong: then it is replaced by the present time. It is kept if no date is known to be
+  // earlier than now, because then the present clock may be the one that is behind.
   std::int64_t noticed_ms(std::uint32_t partition, std::uint64_t base, std::uint64_t last_base,
                           std::int64_t earliest_ms, std::int64_t now_ms) {
     const auto is_of_partition = [&](const CheckpointMisdated& one) {

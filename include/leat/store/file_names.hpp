@@ -36,7 +36,7 @@ inline bool is_store(const std::vector<std::string>& names) {
 inline constexpr std::size_t kSegmentNameSize = kSegmentPrefix.size() + 36;
 inline constexpr std::uint64_t kMaxGeneration = 9'999'999'999;  // As many digits as in the name.
 
-// A segment file: whose records it has, and which archiver wrote it.
+// A segment file: which partition's records it has, from which offset, and which archiver wrote it.
 struct SegmentName {
   std::uint32_t partition = 0;
   std::uint64_t base_offset = 0;
@@ -138,7 +138,7 @@ inline std::string sixteen_digits(std::uint64_t number) {
 inline std::string saved_group_name(std::uint64_t id) {
   return std::string{kSavedGroupPrefix} + sixteen_digits(id);
 }
-// Of the pair of files that an archiver saves.
+// Without the number of the copy, the names of the two files that an archiver saves.
 inline std::string saved_group_name(std::uint64_t id, std::uint64_t epoch) {
   return saved_group_name(id) + '-' + sixteen_digits(epoch);
 }

@@ -141,7 +141,7 @@ class CheckpointFile {
   }
 
   bool is_known() const noexcept { return is_known_; }
-  // Whether stable storage does not return one of the files, which may be the newer one.
+  // Whether the disk does not return one of the files, which may be the newer one.
   bool has_hidden() const noexcept { return has_hidden_; }
   const Checkpoint& value() const noexcept { return value_; }
 

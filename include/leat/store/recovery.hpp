@@ -66,9 +66,9 @@ struct Recovered {
 
 // Reads what was written since the checkpoint, and finds where it ends. Changes nothing.
 //
-// Bytes that are no whole frame are damage if they lie before something that is known to have been
+// Bytes that are not a whole frame are damage if they lie before something that is known to have been
 // on stable storage: before the checkpoint, or before what a later frame calls durable. Otherwise they
-// are the end, unless it is unknown what they are, because stable storage does not return them.
+// are the end, unless they are unknown, because the disk does not return them.
 class TailScanner {
  public:
   TailScanner(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic) noexcept
@@ -332,7 +332,7 @@ class TailTruncator {
 };
 
 // Syncs the files that have offsets from `begin` to `end`: their archiver may not have done it, and
-// whoever takes over calls them durable.
+// its successor calls them durable.
 inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& files,
                                std::uint64_t begin, std::uint64_t end) {
   for (std::size_t i = 0; i < files.live.size(); ++i) {
@@ -345,7 +345,7 @@ inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& fil
   return {};
 }
 
-// Gives back what an archiver that died had reserved behind its last frame. The records before `kept` must be
+// Cuts off the room that an archiver that died had reserved behind its last frame. The records before `kept` must be
 // there, and all of the file must be readable, else nothing is cut. Errors do not matter: nothing needs the room.
 inline void cut_reserved(Disk& disk, int directory, std::uint64_t salt, const SegmentList& files,
                          std::uint32_t partition, std::uint64_t kept) {
@@ -373,8 +373,8 @@ inline void delete_spares(Disk& disk, int directory) {
   }
 }
 
-// The highest generation of any file in the directory, cut ones included, and the last epoch that saved a
-// group: what a later one saves must count.
+// The highest generation of any file in the directory, cut ones included, or the last epoch that saved a group, if
+// that is higher: what a later epoch saves must count.
 inline std::uint64_t last_generation(const std::vector<std::string>& names,
                                      const Checkpoint& checkpoint) {
   std::uint64_t last = checkpoint.state.generation;

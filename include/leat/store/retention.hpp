@@ -65,7 +65,7 @@ class Retention {
     return topic_.retention_bytes != 0 || topic_.retention_ms != 0;
   }
 
-  // An archiver takes over: it trusts the wall clock once, now.
+  // Called when an archiver takes over: it relies on the wall clock once, now.
   void begin_term(const ClockReadings& now = ClockReadings::now()) {
     ages_.begin(now);
     noted_.clear();
@@ -80,7 +80,7 @@ class Retention {
   }
   // Whether the checkpoint does not say everything yet.
   bool has_unstored_ages() const noexcept { return ages_.has_unstored_ages(); }
-  // This archiver has made a file.
+  // Called when this archiver has made a file.
   void note_made(const SegmentName& name, const ClockReadings& now = ClockReadings::now()) {
     if (topic_.retention_ms != 0) ages_.note_made(name.partition, name.base_offset, now);
     note_file(name);
@@ -91,18 +91,18 @@ class Retention {
     Kept& kept = kept_[name.partition];
     ++used_;
     if (!kept.files.live.empty() && kept.files.live.back().base_offset >= name.base_offset) {
-      kept_.clear();  // It replaces files of the archiver before.
+      kept_.clear();  // It replaces files of an earlier archiver.
     } else {
       kept.files.live.push_back(name);
       kept.sizes.push_back(kUnknown);
     }
   }
 
-  // Deletes the oldest file that a partition does not keep. Stable storage has a deletion before the next file is deleted,
-  // because a hole between files would look like damage after a failure of the machine: `was_full` says that the
+  // Deletes the oldest file that a partition does not keep. A deletion is synced before the next file is deleted,
+  // because a hole between files would look like damage after a failure of the machine. `was_full` says that the
   // directory was synced since the last call; otherwise this call syncs it. True if there is more to do: one call
-  // deletes one file, so that the archiver can write in between. What is not synced yet stays. One file becomes a
-  // spare, and `writer` makes its next one of it.
+  // deletes one file, so that the archiver can write in between. A file that is not synced yet stays. One file becomes
+  // a spare, of which `writer` makes its next file.
   Result<bool> expire(std::uint32_t partition, SegmentWriter& writer, bool was_full,
                       const ClockReadings& now = ClockReadings::now()) {
     if (is_list_old()) {
@@ -112,7 +112,7 @@ class Retention {
     SegmentList& files = kept.files;
     if (auto checked = note_ages(files, now); !checked) return forget_list_if_gone(checked.error());
     std::size_t count = files.live.size();
-    // Before the first file of a successor is made, those that it will replace seem to count.
+    // Until a successor has made its first file, the files that it will replace seem to count.
     while (!writer.has_file() && count != 0 &&
            files.live[count - 1].base_offset >= writer.end_offset())
       --count;
@@ -136,7 +136,7 @@ class Retention {
         return synced.error();
       }
     }
-    // Only a file of this archiver: one that was superseded may still write to its last, and cut the others.
+    // Only a file of this archiver: a superseded one may still write to its last file, and cut the others.
     const std::string name = files.live[0].text();
     const bool is_own = files.live[0].generation == writer.generation();
     if (!is_own || !put_aside(name, writer)) {
@@ -153,8 +153,8 @@ class Retention {
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
   static constexpr std::size_t kMostCalls = 256;  // system calls that take some microseconds
 
-  // A partition's files, and how many bytes each occupies once it is full and synced. Kept in memory: there may be so
-  // many that the archiver must not list them whenever one is full.
+  // A partition's files, and how many bytes each occupies once it is full and synced. Kept in memory, because there may
+  // be too many to list them whenever one is full.
   struct Kept {
     SegmentList files;
     std::vector<std::uint64_t> sizes;  // of files.live
@@ -170,8 +170,8 @@ class Retention {
     }
   };
 
-  // An archiver that was superseded may have left a file meanwhile. Looked for when as many files were made, or looked at, as
-  // there were, so that listing them costs little for each.
+  // A superseded archiver may have left a file meanwhile. So the files are listed again when as many were made or
+  // checked as the list had: that costs little for each file.
   bool is_list_old() noexcept { return kept_.empty() || used_++ >= used_up_; }
 
   // Somebody else has deleted a file that is listed: the next call looks for those that are there.
@@ -280,8 +280,8 @@ class Retention {
     return {};
   }
 
-  // Finds the files whose date cannot be right before it is their turn to go: the last first, because an archiver that
-  // works for a moment only finds at least what the one before has made. A few at a time.
+  // Finds the files whose date cannot be right before it is their turn to go, a few at a time. It begins with the last
+  // file, so that an archiver that works only for a moment checks at least what the one before it has made.
   Result<void> note_ages(const SegmentList& files, const ClockReadings& now) {
     constexpr int kMostAtATime = 32;
     if (topic_.retention_ms == 0 || files.live.empty()) return {};
@@ -316,9 +316,9 @@ class Retention {
   int directory_;
   const ManifestTopic& topic_;
   FileAges ages_;
-  bool knows_ = true;                             // What earlier archivers have noted.
+  bool knows_ = true;                             // Whether what earlier archivers noted is known.
   std::map<std::uint32_t, std::uint64_t> noted_;  // By partition: see note_ages().
-  // By partition: when the youngest of the files was made that this archiver has deleted.
+  // By partition: when the youngest file that this archiver has deleted was made.
   std::map<std::uint32_t, std::int64_t> born_last_;
   std::vector<Kept> kept_;   // By partition; empty: to be listed.
   std::size_t used_ = 0;     // How often the list was used,

@@ -3,9 +3,9 @@
 //     auto groups = load_groups(disk, directory, manifest.topic);
 //     for (const StoredGroup& one : *groups) if (one.saved) …
 //
-// Of each group there is one file "group-ID", which is made with the group and says by its name that the
-// group exists, and a pair of files for each archiver that has saved it: "group-ID-OFFICE-0" and "-1". A
-// archiver that was superseded writes to files that nobody reads. docs/internals/durable.md, "Groups".
+// Each group has one file "group-ID", which is made with the group and says by its name that the group exists,
+// and a pair of files for each archiver that has saved it: "group-ID-EPOCH-0" and "-1". A superseded archiver
+// writes to files that nobody reads. docs/internals/durable.md, "Groups".
 #pragma once
 
 #include <algorithm>
@@ -120,13 +120,13 @@ struct StoredGroup {
 namespace saved_groups {
 
 struct Files {
-  bool exists = false;                                   // The file without an epoch is there.
-  std::map<std::uint64_t, int, std::greater<>> epochs;   // Number of files of each.
+  bool exists = false;                                  // The file without an epoch is there.
+  std::map<std::uint64_t, int, std::greater<>> epochs;  // Number of files of each.
   std::vector<std::string> names;
 };
 
-// What the last archiver saved. One that died while it saved for the first time has left one file that is
-// not whole; what the one before saved is still there then.
+// What the last archiver saved. An archiver that died during its first save has left one file that is not whole;
+// then what the archiver before it saved is still there.
 inline Result<void> read_newest(Disk& disk, int directory, const ManifestTopic& topic,
                                 const Files& files, StoredGroup& group) {
   const SectionsKind kind{kSavedGroupMagic, topic.salt};
@@ -200,8 +200,8 @@ inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
 
 }  // namespace saved_groups
 
-// All groups in a topic's data directory, damaged ones included. What an archiver left of a group that was
-// deleted is not one; its files are in `left_over`, if given.
+// All groups in a topic's data directory, damaged ones included. Files that an archiver left of a deleted group are
+// not one; their names are in `left_over`, if given.
 inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
                                                     const ManifestTopic& topic,
                                                     std::vector<std::string>* left_over = nullptr) {
@@ -222,7 +222,7 @@ inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
   }
 }
 
-// Makes the file of a new group. It is whole and on stable storage when it has its name.
+// Makes the file of a new group. It gets its name when it is whole and on stable storage.
 inline Result<void> store_new_group(Disk& disk, int directory, const SavedGroup& group,
                                     const Manifest& manifest) {
   const std::string name = saved_group_name(group.facts.id);
@@ -266,7 +266,7 @@ inline Result<void> delete_stored_group(Disk& disk, int directory, std::uint64_t
 
 namespace saved_groups {
 
-// All files of a group of which one can be read. They are of the last epoch, as if its archiver had saved
+// Writes all files of a group of which one can be read. They are of the last epoch, as if its archiver had saved
 // the group once more.
 inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manifest,
                                StoredGroup& group) {
@@ -303,8 +303,8 @@ inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manife
 
 }  // namespace saved_groups
 
-// Writes the files of damaged groups anew from one that can be read, and deletes what says nothing: groups
-// of which no file can be read, and what archivers left of deleted ones. Nobody else may have the topic open.
+// Writes the files of damaged groups anew from one that can be read, and deletes the useless ones: those of groups
+// of which no file can be read, and what archivers left of deleted groups. Nobody else may have the topic open.
 // Returns the names of the files that said that the deleted groups existed; nobody knows the groups' names.
 inline Result<std::vector<std::string>> repair_groups(Disk& disk, int directory,
                                                       const Manifest& manifest) {

@@ -60,7 +60,7 @@ inline Result<Fd> make_file(Disk& disk, int directory, const char* name, int fla
   return file;
 }
 
-// Whether an error means that a file is missing or damaged, also because stable storage can't return it.
+// Whether an error means that a file is missing or damaged, also because the disk does not return it.
 // Others (no permission, too many open files) say nothing about the file: without it an older state
 // would be taken for the present one.
 inline bool is_lost(Error error) noexcept {
@@ -73,7 +73,7 @@ class SectionsFile {
   //   not_found     there is no such file
   //   wrong_format  it is whole, but of another version
   //   corrupt       it is not whole, or another topic's
-  //   io_error      stable storage does not return it, also on a second try
+  //   io_error      the disk does not return it, not even on a second try
   static Result<SectionsFile> load(Disk& disk, int directory, const char* name,
                                    const SectionsKind& kind) {
     auto loaded = load_once(disk, directory, name, kind);
@@ -240,8 +240,8 @@ class SectionsPair {
     const std::size_t target = newest_ ? 1 - index_ : 0;
     const std::uint64_t sequence = newest_ ? newest_->sequence() + 1 : 1;
     auto bytes = SectionsFile::format(kind, sequence, sections);
-    // Who wrote the newest may have been killed before it was on stable storage. If then the power failed
-    // while the older one is overwritten, neither would be whole.
+    // The process that wrote the newest copy may have been killed before it was synced. If the power then failed
+    // while the older copy is overwritten, neither would be whole.
     if (newest_ && !is_durable_) {
       auto newest = disk.open(directory, file_name(name, index_).c_str(), O_RDONLY, 0);
       if (!newest) return newest.error();
@@ -270,7 +270,7 @@ class SectionsPair {
   std::optional<SectionsFile> newest_;
   std::size_t index_ = 0;    // Of the newest.
   bool is_durable_ = false;  // The newest is on stable storage.
-  // Until it is written, a file has no name that is on stable storage.
+  // Until a file is written, its name may not be on stable storage.
   std::array<Error, 2> errors_{Error{Errc::not_found}, Error{Errc::not_found}};
 };
 

@@ -1,7 +1,7 @@
 // Reads the frames of one segment file. Every frame is checked before anything in it is used.
 //
-// What stable storage does not return (os/disk.hpp, is_unreadable) is like damage: the frames there are not whole, and
-// has_hidden() says that the reason is another one.
+// What the disk does not return (os/disk.hpp, is_unreadable) is treated like damage: the frames there are not whole,
+// and has_hidden() says why.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class SegmentReader {
   SegmentReader() noexcept = default;
 
   const SegmentName& name() const noexcept { return name_; }
-  // -1 if stable storage does not even return what is needed to open it.
+  // -1 if the disk does not even return what is needed to open it.
   int file() const noexcept { return file_.get(); }
   bool is_open() const noexcept { return disk_ != nullptr; }
   Result<std::uint64_t> size() const noexcept {

@@ -6,7 +6,7 @@
 //     writer.sync();                                // now durable_offset() == end_offset()
 //
 // After an error nothing of the call counts, and a later call writes over it. Only after a failed
-// sync, also of a file that was full, nothing can be appended any more: what stable storage has is unknown.
+// sync, also of a file that was full, nothing can be appended any more: what is on stable storage is unknown.
 #pragma once
 
 #include <algorithm>
@@ -134,7 +134,7 @@ class SegmentWriter {
     return file_ && at_ > sizeof(SegmentHeader) && at_ + padded_frame(bytes) > file_bytes_;
   }
 
-  // Up to where everything is on stable storage: a place for the checkpoint. Generation 0: unknown.
+  // The place up to which everything is on stable storage, for the checkpoint. Generation 0: unknown.
   struct Synced {
     SegmentName file;
     std::uint64_t bytes = 0;
@@ -199,7 +199,7 @@ class SegmentWriter {
   void write_early(bool on) noexcept { writes_early_ = on; }
 
   // Lets the next file be made of one that is not needed any more, and has this name now. Nobody else may
-  // write to it. The name says whose it is, because an archiver that was superseded may still have one.
+  // write to it. The name has the epoch, because a superseded archiver may still have a spare of its own.
   std::string spare_name() const {
     return std::string{kSparePrefix} + std::to_string(generation_) + '-' +
            std::to_string(partition_);
@@ -278,7 +278,7 @@ class SegmentWriter {
       if (auto synced = sync_names(); !synced) return synced;
     }
     auto file = has_spare() ? recycle(text, header, room) : make_anew(text, header, room);
-    // The spare is gone: a later archiver has deleted it, or a person; or it has a second name.
+    // The spare is gone, because a later archiver or a person has deleted it; or it has a second name.
     if (!file && file.error() == Errc::not_found) file = make_anew(text, header, room);
     if (!file) return file.error();
     LEAT_CRASH_POINT("store:file_begun");
@@ -312,7 +312,7 @@ class SegmentWriter {
   }
 
   Result<Fd> make_anew(const std::string& name, const SegmentHeader& header, const Room& room) {
-    // One that this archiver began and could not finish is made anew.
+    // A file that this archiver began and could not finish is made anew.
     auto file = make_file(*disk_, directory_, name.c_str(), O_TRUNC, access_);
     if (!file) return file;
     LEAT_CRASH_POINT("store:file_made");
@@ -323,13 +323,13 @@ class SegmentWriter {
     return done.error();
   }
 
-  // If the power fails before the header is on stable storage, its name and the old header tell what it is.
+  // If the power fails before the header is on stable storage, its name and the old header say what it is.
   Result<Fd> recycle(const std::string& name, const SegmentHeader& header, const Room& room) {
     has_spare_ = false;
     const std::string spare = spare_name();
     auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
     if (!file) return file;
-    // Somebody may have linked it just when it was put aside, and not check whether that came in time.
+    // A process may have linked it just when it was put aside, without checking whether the link came in time.
     if (link_count(file->get()) != 1) {
       (void)disk_->delete_file(directory_, spare.c_str());
       return Errc::not_found;

@@ -16,7 +16,7 @@
 namespace leat::inline v0::detail {
 
 // Makes the directory of a topic, with its lock, and lets `fill` make the other files in it. It gets its
-// name when it is whole, and on stable storage. If that fails, nothing of it is left.
+// name when it is whole and on stable storage. If that fails, nothing of it is left.
 //   exists   the name is taken
 template <class Fill>
 Result<void> make_store(Disk& disk, int data_directory, const std::string& name,
@@ -176,8 +176,7 @@ class StoreCheck {
   Result<void> check_partition(std::uint32_t partition, const SegmentList& files,
                                const PartitionEnd& end, const CheckpointPartition& checkpoint) {
     for (const SegmentName& name : files.abandoned)
-      note(name.text(),
-           "an archiver that was superseded by another wrote it; nothing in it counts");
+      note(name.text(), "a superseded archiver wrote it; nothing in it counts");
     report_.files += files.live.size();
     report_.was_closed = report_.was_closed && end.is_clean;
     if (!end.is_clean && end.has_file)
