@@ -198,7 +198,7 @@ std::int32_t read_options(const Options* given, Options& into) noexcept {
   return LEAT_OK;
 }
 
-// The same for what is given back: fills as much of `into` as the caller has.
+// The same for results: fills as much of `into` as the caller has.
 template <class Info>
 void write_info(const Info& info, Info* into) noexcept {
   const std::uint32_t size = into->size;

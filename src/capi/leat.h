@@ -513,14 +513,14 @@ LEAT_API int32_t leat_topic_get_json(leat_topic *topic, char *buffer, uint64_t c
 //   LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_set_max_capacity(leat_topic *topic, uint64_t bytes, int32_t *detail);
 
-// Policy grow: gives idle memory back to the system, and stores how many bytes. `freed_bytes` may be NULL.
+// Policy grow: frees idle memory, and stores how many bytes. `freed_bytes` may be NULL.
 //   LEAT_ERR_NOT_ALLOWED   the topic has another policy
-//   LEAT_ERR_BUSY          somebody else adds memory or frees it, for more than 1 s
+//   LEAT_ERR_BUSY          another process has been adding or freeing memory for more than 1 s
 //   LEAT_ERR_TOO_MANY, LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_shrink(leat_topic *topic, uint64_t *freed_bytes, int32_t *detail);
 
-// A durable topic that is read-only: writes what stable storage may not have, and makes it writable again. To
-// be called when the cause is mended.
+// A durable topic that is read-only: writes everything that may not be on stable storage, and makes the topic
+// writable again. Call it when the cause is fixed.
 //   LEAT_ERR_IO_ERROR      the disk still fails; the topic stays read-only
 //   LEAT_ERR_NOT_DURABLE   the time passed, or the disk is full: the topic is writable, and that goes on
 //   LEAT_ERR_NOT_ALLOWED   the topic is not durable
@@ -889,7 +889,7 @@ typedef struct leat_delivery {
 } leat_delivery;
 
 // Stores up to `capacity` available records and how many; waits for the first. The member holds each until
-// it is acknowledged or requeued; as long, what it points to is valid. In a group with a lease it is
+// it is acknowledged or requeued, and what it points to stays valid for as long. In a group with a lease it is
 // valid until the member's next receive.
 //
 // On durable topics, gaps come as entries too: offsets that this member came upon and that no member will
@@ -914,7 +914,7 @@ LEAT_API int32_t leat_member_receive_copy(leat_member *member, void *buffer, uin
 
 // Tells the group that the record is done: it is never delivered again.
 //   LEAT_ERR_NOT_IN_FLIGHT  acknowledged or requeued already, another member's, or a gap
-//   LEAT_ERR_LEASE_LOST   held for longer than the group's lease: another member has it, or will
+//   LEAT_ERR_LEASE_LOST     held for longer than the group's lease: another member has it, or will
 //   LEAT_ERR_CLOSED
 LEAT_API int32_t leat_member_acknowledge(leat_member *member, const leat_delivery *delivery);
 // Acknowledges those of these `count` records that the member holds, in any order, and stores how many
@@ -939,7 +939,7 @@ LEAT_API int32_t leat_member_requeue(leat_member *member, const leat_delivery *d
 LEAT_API int32_t leat_member_wait(leat_member *member, int64_t timeout_ns);
 // As leat_subscriber_wait_fd(); then receive, with the timeout 0, until LEAT_ERR_TIMEOUT.
 LEAT_API int32_t leat_member_wait_fd(leat_member *member, int32_t *fd, int32_t *detail);
-// Stores how many records it holds or has taken for its next calls.
+// Stores how many records it holds or has taken in advance for its next calls.
 LEAT_API int32_t leat_member_in_flight(leat_member *member, uint64_t *count);
 
 // Makes waits of this member return LEAT_ERR_STOPPED, now and later, until leat_member_resume(). What is

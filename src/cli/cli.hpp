@@ -45,7 +45,7 @@ using tool::usable_directory;
 // what was done before.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
 
-// The same when records had to get to stable storage: then an io_error is a failed write or sync.
+// The same for calls that wait for stable storage: then an io_error is a failed write or sync.
 [[noreturn]] void fail_to_sync(Error error, const std::string& topic,
                                const std::string& after = {});
 

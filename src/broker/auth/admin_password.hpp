@@ -35,8 +35,8 @@ Outcome<bool> ensure_administrator(TopicStore& store,
 //   invalid_argument                  it is empty, or the line is longer than kMaxPassword
 Outcome<void> take_admin_password(TopicStore& store, const std::string& path);
 
-// Writes the password and a line feed to `admin-password` in a directory, readable for its owner only. On the
-// medium when it returns; replaces an older file.
+// Writes the password and a line feed to `admin-password` in a directory, readable for its owner only. The file
+// is on stable storage when this returns, and replaces an older one.
 Outcome<void> write_admin_password(const std::string& directory, std::string_view password);
 
 }  // namespace leat::broker

@@ -23,7 +23,7 @@ void Logins::check(const Question& question, Secret password, Done done) {
   Waiting one{question, std::move(password), digest, {}};
   one.asked.push_back({std::move(done), question.asker.is_there});
   if (answer_at_once(one)) return;
-  // One that is under way may give its attempt back.
+  // A check that is under way may return its attempt.
   const bool is_under_way = checking_ && checking_->question.asker.origin == origin;
   const bool may_wait = question.asker.is_first || is_under_way || has_attempt(origin);
   if (!may_wait) return refuse(std::move(one.asked));

@@ -7,7 +7,7 @@
 namespace leat::broker {
 namespace {
 
-// Without a login, until the memory is freed.
+// Time without a login after which the memory is freed.
 constexpr std::chrono::seconds kKeepMemory{2};
 
 Problem stopped() { return {Errc::stopped, "the broker is stopping"}; }

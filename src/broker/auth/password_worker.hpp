@@ -68,7 +68,7 @@ class PasswordWorker {
   std::condition_variable changed_;
   std::deque<Job> jobs_;     // Under mutex_.
   bool is_stopped_ = false;  // Under mutex_.
-  // The low-priority worker's while that is not free, else the worker's.
+  // Used by the low-priority worker while it runs a job, else by this worker.
   std::shared_ptr<HashMemory> memory_ = std::make_shared<HashMemory>();
   LowPriorityWorker worker_;
   std::thread thread_;  // Last: it uses the others.

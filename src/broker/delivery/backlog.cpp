@@ -12,7 +12,7 @@ void Backlog::count(Chunk& chunk) {
   *total_ += chunk.counted;
 }
 
-// Down to less than the bound, so that not every chunk afterwards costs a check of all subscribers.
+// Trims to less than the bound, so that not every later chunk costs a check of all subscribers.
 void Backlog::trim() {
   if (bytes() <= limit_) return;
   const std::size_t target = most_ - most_ / 8;

@@ -24,7 +24,8 @@ Outcome<std::unique_ptr<Broadcaster>> Broadcaster::open(boost::asio::io_context&
   auto fd = broadcaster->subscriber_.wait_fd();
   if (!fd) return problem(fd.error());
   broadcaster->watcher_.emplace(loop, *fd, [raw = broadcaster.get()] { raw->pass_on(); });
-  broadcaster->watcher_->arm();  // Also without subscribers: it must not hold up publishers.
+  broadcaster->watcher_
+      ->arm();  // Even without subscribers, so that it does not hold up publishers.
   return broadcaster;
 }
 

@@ -6,7 +6,7 @@
 namespace leat::broker {
 namespace {
 
-// For one consumer at a time; one larger record is dealt nevertheless.
+// Limits for one consumer at a time. A single record may be larger.
 constexpr std::size_t kMostBytes = LargeMessages::kSmall;
 constexpr std::size_t kMostRecords = 512;
 constexpr std::size_t kMostInFlightBytes = 4 * kMostBytes;  // By one that acknowledges.
@@ -31,7 +31,7 @@ Outcome<std::unique_ptr<GroupDispatcher>> GroupDispatcher::open(
     boost::asio::io_context& loop, const Topic& topic, const Group& group, LargeMessages& unsent,
     std::function<void(Error)> on_failure, std::function<void()> on_progress) {
   const auto problem = [](Error error) {
-    return Problem{error.code, "cannot be a member of the consumers' group: " + describe(error)};
+    return Problem{error.code, "cannot join the consumer group: " + describe(error)};
   };
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());

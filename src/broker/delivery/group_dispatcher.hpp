@@ -8,8 +8,9 @@
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Consumers are dealt to in
 // turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
-// What a consumer could not send for a second goes back to the group, and so does what was received if no consumer could be given
-// anything for so long. Before a large record is dealt, the dispatcher waits for memory, in line with those of other topics.
+// What a consumer could not send for a second goes back to the group. If no consumer could be given anything for a
+// second, so does what was received. Before a large record is dealt, the dispatcher waits for memory, in line with
+// those of other topics.
 // Belongs to the thread of its event loop.
 #pragma once
 
@@ -92,7 +93,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
     published_offset_.advance(end);
     poll();
   }
-  // Whether another consumer can be added. Each may hold a record at least, and half of what is allowed is for all.
+  // Whether another consumer can be added: each may hold at least one record of the half that is for consumers.
   bool has_room() const noexcept {
     return consumers_.size() < std::max<std::size_t>(1, limit_ / 2);
   }
@@ -123,7 +124,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
   bool receive();
-  // The most records for one consumer at a time. Many cost fewer system calls.
+  // The most records for one consumer at a time. Many at once cost fewer system calls.
   std::size_t most_records() const;
   bool has_ready_puller() const;
   // How many it may be given now. One that acknowledges may do so in lots.
@@ -150,7 +151,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   std::vector<GroupConsumer*> consumers_;
   std::size_t next_ = 0;  // Whose turn it is.
   std::vector<Delivery> received_;
-  std::size_t dealt_ = 0;       // of received_
+  std::size_t dealt_ = 0;              // of received_
   std::vector<GroupConsumer*> ready_;  // Kept for its memory.
   std::size_t in_hands_ = 0;           // How many records consumers hold.
   std::uint64_t dealt_total_ = 0;

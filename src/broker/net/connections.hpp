@@ -55,7 +55,7 @@ class Connections {
   std::map<Origin, std::size_t> by_origin_;
   std::multimap<Origin, std::weak_ptr<Stream>> abandoned_;  // When they were looked for.
   std::chrono::steady_clock::time_point next_check_;
-  std::size_t most_ = 0;  // That were open at once, since memory was freed.
+  std::size_t most_ = 0;  // The most that were open at once since memory was last freed.
   std::function<void()> on_many_closed_;
 };
 

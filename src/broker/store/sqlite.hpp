@@ -47,7 +47,7 @@ class Database {
 
   // In a transaction: writes what it has changed so far, so that only little is left to commit().
   void write_out();
-  // Takes room on stable storage for a file of so many bytes, before pages are put there.
+  // Reserves room on disk for a file of so many bytes, before pages are written to it.
   //   no_space
   void reserve(std::int64_t bytes);
 

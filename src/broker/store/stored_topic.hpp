@@ -36,13 +36,13 @@ enum class SlowSubscriber { unset, overtaken, disconnect, wait };
 // What a client does with a topic's messages. Tokens say it, so the numbers stay.
 enum class Access : std::uint8_t { read = 1, write = 2 };
 
-// Whether messages wait for consumers: for the first one, who has not come yet; for those who came; or not, because only
-// subscribers came.
+// Whether messages wait for consumers: for the first one, which has not come yet; for those that came; or not, because
+// only subscribers came.
 enum class Consumers { awaited, known, absent };
 
 // 0: none yet. They stay until the topic is deleted.
 struct TopicPorts {
-  std::uint16_t pull = 0;  // Consumers get from it.
+  std::uint16_t pull = 0;  // Consumers receive from it.
   std::uint16_t push = 0;  // Producers send to it.
   std::uint16_t pub = 0;   // Subscribers get from it.
   std::uint16_t raw = 0;   // Raw framing, all roles.

@@ -60,8 +60,8 @@ class TopicStore {
   Outcome<StoredTopic> topic(std::string_view name);
   //   exists, invalid_argument (the name or the user)
   Outcome<StoredTopic> add(const NewTopic& topic);
-  // With its rights. `before_end` deletes what else the topic has, once the store has found room for its change on the
-  // medium; if it fails, the topic stays.
+  // With its rights. `before_end` deletes what else the topic has, once the store has found room for its change on
+  // disk; if it fails, the topic stays.
   //   not_found, and what `before_end` returns
   Outcome<void> delete_topic(std::int64_t topic_id,
                              const std::function<Outcome<void>()>& before_end = {});

@@ -72,7 +72,7 @@ Outcome<void> BrokerTopic::open_group(bool is_new_log) {
     const bool is_awaited = is_new_log || stored_.consumers == Consumers::awaited;
     group = log_->group(kLightqGroup, lightq_group(is_awaited ? From::beginning : From::end));
   }
-  if (!group) return problem_of("cannot open the group of the consumers of", name(), group.error());
+  if (!group) return problem_of("cannot open the consumer group of", name(), group.error());
   group_ = std::move(*group);
   return {};
 }
@@ -97,7 +97,7 @@ Outcome<void> BrokerTopic::find_or_make_group() {
   if (auto remembered = remember(Consumers::known); !remembered) return remembered;
   if (group_) return {};
   auto group = log_->group(kLightqGroup, lightq_group(From::end));
-  if (!group) return problem_of("cannot make the group of the consumers of", name(), group.error());
+  if (!group) return problem_of("cannot make the consumer group of", name(), group.error());
   group_ = std::move(*group);
   return {};
 }
@@ -107,13 +107,13 @@ Outcome<void> BrokerTopic::delete_unused_group() {
   // Not a group of which somebody has had records.
   if (stored_.consumers == Consumers::known || is_durable_ || !group_ || group_->position() != 0)
     return {};
-  // Before it is deleted: should the broker die in between, the next subscriber deletes it.
+  // Stored before the group is deleted: if the broker dies in between, the next subscriber deletes it.
   if (auto remembered = remember(Consumers::absent); !remembered) return remembered;
   auto deleted = log_->delete_group(kLightqGroup);
   if (!deleted && deleted.error() == Errc::busy)  // A local process is a member of it.
     return remember(Consumers::known);
   if (!deleted && deleted.error() != Errc::not_found)
-    return problem_of("cannot delete the group of the consumers of", name(), deleted.error());
+    return problem_of("cannot delete the consumer group of", name(), deleted.error());
   group_.reset();
   return {};
 }
@@ -143,7 +143,7 @@ Outcome<PublishBuffer*> BrokerTopic::publish_buffer() {
 }
 
 void BrokerTopic::on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
-  // What is on stable storage may wait there; and offsets of one partition say nothing about another one.
+  // Records of a durable topic may wait on disk; and offsets of one partition say nothing about another one.
   if (!is_durable_ && has_one_partition_) throttle_.add(end, bytes);
   const bool is_only_ours = std::exchange(published_, end) == begin && has_one_partition_;
   const auto poll = [&](auto& part) { is_only_ours ? part.poll_until(end) : part.poll(); };
@@ -275,7 +275,7 @@ Outcome<void> BrokerTopic::seek(const From& to) {
                                                : name() +
                                                      " has several partitions: an offset does "
                                                      "not say in which"};
-  if (!moved) return problem_of("cannot move the group of the consumers of", name(), moved.error());
+  if (!moved) return problem_of("cannot move the consumer group of", name(), moved.error());
   return {};
 }
 

@@ -38,7 +38,7 @@ struct Encoding {
 
 struct TopicCounts {
   std::uint64_t received = 0;  // messages
-  std::uint64_t waiting = 0;   // of them, those that no consumer has taken
+  std::uint64_t waiting = 0;   // of these, how many no consumer has taken
 };
 
 // Deletes the files of a topic, whoever uses it.
@@ -83,10 +83,10 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
     std::erase_if(stored_.rights, [&](const Right& right) { return right.user == user; });
   }
 
-  // Opens the log, or makes it, with the group of the consumers.
+  // Opens the log, or makes it, with its consumer group.
   Outcome<void> attach();
-  // A consumer will come. As long as only subscribers came to a transient topic, it has no group of consumers, because nobody
-  // is to wait for them. Stored, so that it is the same after a restart.
+  // Called when a consumer will come. While only subscribers have come to a transient topic, it has no consumer group,
+  // so that nobody waits for consumers. Stored, so that it is the same after a restart.
   Outcome<void> expect_group_consumer();
   Outcome<void> expect_subscriber();
 
@@ -102,7 +102,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // The configuration has changed.
   void take_config();
-  // Moves the group of the consumers.
+  // Moves the consumer group.
   Outcome<void> seek(const From& to);
 
   TopicCounts counts();
@@ -168,7 +168,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   const Config& config_;
   TopicStore& store_;
   Backlog& backlog_;
-  LargeMessages& unsent_;  // Of the consumers of all topics.
+  LargeMessages& unsent_;  // For the consumers of all topics.
   StoredTopic stored_;
   std::function<void()> on_idle_;
   PublisherThrottle throttle_;

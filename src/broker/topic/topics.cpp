@@ -73,7 +73,7 @@ Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
   if (problem_of_topic_name(name)) return Problem{Errc::not_found, "there is no such topic"};
   auto log = Topic::open(name, Deadline::immediate(), config_.dir, {}, config_.data_dir);
   if (!log) return Problem{log.error().code, describe(log.error())};
-  // Its publishers do not wait for consumers who have never been there.
+  // Its publishers do not wait for consumers that have never been there.
   return add({.name = name,
               .type = log->info().durable ? TopicType::file : TopicType::queue,
               .created_at_s = std::time(nullptr),

@@ -59,8 +59,8 @@ class Topics {
   // As the store's. Also if it could not be stored, the user has no right any more, until the next start.
   Outcome<void> revoke(BrokerTopic& topic, const std::string& user);
 
-  // What connections and topics had is free in the C library's heap, which keeps it: returns it, once for all that were
-  // closed about now.
+  // The C library's heap keeps the memory that connections and topics have freed. This returns it to the system, once
+  // for all that were closed about now.
   void trim_heap_soon();
 
   template <class Call>

@@ -42,7 +42,7 @@ struct Stores {
 struct Windows {
   std::vector<std::string> read_only;
   std::vector<std::string> full;
-  std::vector<std::string> unwritable;  // For a reason of their archiver's own.
+  std::vector<std::string> unwritable;  // For a reason in the archiver's own process.
   std::vector<std::string> stray;       // They belong to no files.
 };
 

@@ -12,8 +12,8 @@ std::string unescape_separator(const std::string& text) { return text == "\\t" ?
 
 Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
   PublisherOptions options;
-  options.acknowledge =
-      Stage::committed;  // settle() waits for stable storage, for many records at once.
+  // settle() waits for stable storage, for many records at once.
+  options.acknowledge = Stage::committed;
   if (arguments.partition) {
     options.partition = partition_of(topic, *arguments.partition);
   }
@@ -86,7 +86,7 @@ TopicSender::TopicSender(const Topic& topic, const PubArguments& arguments,
   const std::optional<DurableInfo>& durable = info.durable;
   if (arguments.sync && !durable)
     throw Failure{kExitUsage,
-                  fmt::format("--sync: topic '{}' is not durable, so nothing of it is on a medium",
+                  fmt::format("--sync: topic '{}' is not durable, so it is never on stable storage",
                               topic.name())};
   syncs_ = arguments.sync || (durable && durable->durability == Durability::fsync);
 }

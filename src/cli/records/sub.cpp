@@ -106,8 +106,7 @@ void check_group(const SubArguments& arguments) {
   std::string useless = arguments.given_group_options;
   if (!arguments.member.empty()) useless = "--member";
   if (!useless.empty()) {
-    throw Failure{kExitUsage,
-                  fmt::format("{}: only with --group NAME", useless)};
+    throw Failure{kExitUsage, fmt::format("{}: only with --group NAME", useless)};
   }
 }
 
@@ -177,8 +176,8 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
   command
       .add_option(
           "--read", arguments.read,
-          "Durable topics: records as soon as they are committed, or once they are on the "
-          "medium (durable); by default, durable if the topic was made with --durable fsync")
+          "Durable topics: records as soon as they are committed, or once they are on stable "
+          "storage (durable); by default, durable if the topic was made with --durable fsync")
       ->type_name("committed|durable");
   add_number(command, "-p,--partition", arguments.partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only this partition");

@@ -137,8 +137,8 @@ class Source {
     return *count;
   }
 
-  // Whether everything claimed so far was read, in all partitions being read; of what cannot get to the
-  // medium any more, only what is there.
+  // Whether everything claimed so far was read, in all partitions being read. If writing to disk has failed: everything
+  // that is on stable storage.
   bool is_at_end() const {
     const TopicInfo info = topic_.info();
     const bool ends_early =

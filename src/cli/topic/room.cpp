@@ -58,7 +58,7 @@ std::string with_room(const std::string& directory) {
 }  // namespace
 
 bool has_few_inodes(const struct statvfs& status) {
-  constexpr std::uint64_t kFew = 64;  // What has failed for lack of inodes has given back its own.
+  constexpr std::uint64_t kFew = 64;  // A call that failed for lack of inodes has freed its own.
   return status.f_files != 0 && status.f_favail < kFew;
 }
 
