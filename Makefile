@@ -28,7 +28,7 @@ help:
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
 	@echo "make bench-clients  what a record costs in each language, and pyzmq; the figures in build/clients.json"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
-	@echo "make soak     multi-failures for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
+	@echo "make soak     multi-failure tests for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
 	@echo "make install  to PREFIX ($(PREFIX)), below DESTDIR;  make clean  remove build/"
 	@echo "make deb      Debian packages in build/deb: leat, leat-bench, leat-serve, and the libraries'"

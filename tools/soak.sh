@@ -2,7 +2,7 @@
 # Long-running test: tools/soak.sh SECONDS. It runs, in this order:
 #
 # 1. once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite;
-# 2. for SECONDS: multi-failures of several processes at once, with new seeds. After every ten minutes, the
+# 2. for SECONDS: multi-failure tests, with new seeds. After every ten minutes, the
 #    power fails 100,000 times under the store and 10,000 times under durable topics, 500 kills and stops
 #    hit durable topics at each level, groups by key with few records in flight are hit for two minutes, so
 #    are the archivers of a durable topic with a group, and all kill and storm tests run once; their time is not
@@ -44,7 +44,7 @@ while [ "$left" -gt 0 ]; do
   round=$((round + 1))
   seconds=$((left < 600 ? left : 600))
   left=$((left - seconds))
-  echo "round $round: multi-failures for $seconds s"
+  echo "round $round: multi-failure tests for $seconds s"
   # One case at a time, because they measure how soon the surviving processes continue.
   SOAK_SECONDS=$((seconds / cases + 1)) LEAT_KEEP=build \
     timeout 7200 build/leat_multi_failure_tests > build/soak-multi-failure.log 2>&1 || {

@@ -1,5 +1,4 @@
-// One slot for each direction, in memory that both processes share, and a wakeup that says that the slot is
-// full.
+// One slot for each direction, in memory that both processes share, and a wakeup that tells when a slot is full.
 //
 // No queue: with pingpong the answer says that the slot is free again, with oneway the receiver rings
 // back after each message. The methods differ in the wakeup.
@@ -36,9 +35,9 @@ using detail::Fd;
 
 constexpr std::size_t kSides = 2;
 
-// ---- Bells: ring() makes one wait() of the other side return ------------------------------------
+// ---- Wakeups: ring() makes one wait() of the other side return ----------------------------------
 // A wakeup is made before the fork, so each process has its own copy of what is not in shared memory. A
-// side is never rung again before it has heard the last ring.
+// side is never rung again before it has noticed the last ring.
 
 // No wakeup: the side that waits polls the sequence number in the slot.
 struct NoWakeup {

@@ -31,7 +31,7 @@ void await_safe(const Topic& topic, std::uint64_t offset) {
   }
 }
 
-// The archiver's own record, which makes it the archiver, has offset 0.
+// Offset 0 is the record with which the process became the archiver.
 constexpr std::uint64_t kFirstOffset = 1;
 
 Topic open_durable(const std::string& directory, const std::string& data_directory) {
@@ -39,7 +39,7 @@ Topic open_durable(const std::string& directory, const std::string& data_directo
                   "open the topic");
 }
 
-// Whoever writes the first record is the archiver from then on, unless it is too slow.
+// The process that publishes the first record is the archiver from then on, unless it is too slow.
 void become_archiver(const Topic& topic) {
   (void)value_of(TopicSender{topic, Mode::shared}.publisher().publish(Bytes{}), "publish");
   await_safe(topic, kFirstOffset);
@@ -53,7 +53,7 @@ struct DurableSender : TopicSender {
 // Waits for the disk behind every so many records.
 class InFlightSender {
  public:
-  // `keeps`: makes its process the archiver, and says so there.
+  // `keeps`: not null makes this process the archiver; set to true when it is.
   InFlightSender(const std::string& directory, const std::string& data_directory, Mode mode,
                  std::uint32_t in_flight, std::atomic<bool>* keeps)
       : topic_{open_durable(directory, data_directory)}, in_flight_{in_flight} {

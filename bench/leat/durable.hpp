@@ -3,9 +3,9 @@
 //     DurableCost cost =
 //         measure_durable({.size = 100, .records = 1'000'000}, {}, "/var/tmp", {0, 1});
 //
-// An archiver process, which does nothing else, copies to disk; publishers are processes of
-// their own. The time ends when everything can be read from disk (durability os) or is on stable storage,
-// not when the publishers are done.
+// A process that does nothing else is the archiver; publishers are processes of their own. The time ends
+// when everything can be read from disk (durability os) or is on stable storage, not when the publishers
+// are done.
 #pragma once
 
 #include <chrono>
@@ -39,13 +39,13 @@ tool::PrivateDirectory make_data_directory(const std::string& parent);
 std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level);
 
 struct DurableCost {
-  MessageCost messages;               // Without a receiver.
+  MessageCost messages;                 // Without a receiver.
   double archiver_cpu_ns_per_byte = 0;  // of payload; 0 if it is in the publisher's process
-  std::uint32_t archiver_changes = 0;   // Another process took over as the archiver during the run.
+  std::uint32_t archiver_changes = 0;   // How often another process took over during the run.
 };
 
-// The archiver runs on the last CPU, unless the publisher's process is it. Afterwards every record is read from disk and verified; throws
-// Failure if one was wrong.
+// The archiver runs on the last CPU, unless the publisher's process is the archiver. Afterwards every record is
+// read from disk and verified; throws Failure if one was wrong.
 DurableCost measure_durable(const LogOptions& options, const DurableLevel& level,
                             const std::string& data_directory, const std::vector<int>& cpus);
 

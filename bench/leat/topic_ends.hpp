@@ -172,7 +172,7 @@ class TopicMember {
     return 0;
   }
 
-  // Nobody gives a record back and nobody dies, so each is delivered once.
+  // No record is requeued and no member dies, so each is delivered once.
   template <class Visit>
   static void check(const Visit& visit, const Delivery& delivery) {
     if (delivery.deliveries != 1) {

@@ -206,7 +206,7 @@ type GroupInfo struct {
 // MemberInfo is a snapshot of a living member.
 type MemberInfo struct {
 	Name     string
-	InFlight uint64 // records that it holds or has taken
+	InFlight uint64 // records that it has taken or received, and not acknowledged
 	Pid      int
 }
 

@@ -261,7 +261,7 @@ func (m *Member) settle(delivery *Delivery, how C.uint32_t, delay time.Duration)
 	return int(result.number), nil
 }
 
-// InFlight is how many records it holds or has taken for its next calls.
+// InFlight is how many records the member holds or has taken in advance for its next calls.
 func (m *Member) InFlight() (int, error) {
 	if err := m.enterBriefly(); err != nil {
 		return 0, err

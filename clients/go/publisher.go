@@ -113,7 +113,8 @@ func (p *Publisher) goOn(stops uint32, result C.leatgo_result, publish func(time
 }
 
 // PublishContext is Publish, for as long as the context allows. If the context ends first, nothing was
-// published, with one exception: if the publisher waits for stable storage and the error is ErrNotDurable too, it was.
+// published, with one exception: an error that is ErrNotDurable too says that the record was published, and
+// only the wait for stable storage ended.
 func (p *Publisher) PublishContext(ctx context.Context, value []byte) (offset uint64, err error) {
 	if err := p.enter(ctx); err != nil {
 		return 0, err
@@ -287,8 +288,8 @@ func appendUint32(to []byte, number int) []byte {
 
 // ---- Durable topics -----------------------------------------------------------------------------
 
-// Flush waits until everything that this publisher has published is on stable storage. The error of a context
-// that ended first is ErrNotDurable too.
+// Flush waits until everything that this publisher has published is on stable storage. If the context ends
+// first, the error is ErrNotDurable too.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.enter(ctx); err != nil {
 		return err

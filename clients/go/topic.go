@@ -222,7 +222,7 @@ func (t *Topic) SetMaxCapacity(bytes uint64) error {
 	return errorOf(C.leat_topic_set_max_capacity(t.c, C.uint64_t(bytes), &detail), detail)
 }
 
-// Shrink gives idle memory back to the system, and returns how many bytes. PolicyGrow.
+// Shrink frees idle memory, and returns how many bytes. PolicyGrow.
 func (t *Topic) Shrink() (uint64, error) {
 	if err := t.enter(); err != nil {
 		return 0, err

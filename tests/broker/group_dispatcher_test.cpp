@@ -106,7 +106,8 @@ class GroupDispatcherTest : public ::testing::Test {
     auto publisher = topic_->publisher();
     ASSERT_TRUE(publisher);
     publisher_.emplace(std::move(*publisher));
-    auto group = topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight, .lease = lease});
+    auto group =
+        topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight, .lease = lease});
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dispatcher = GroupDispatcher::open(
@@ -120,8 +121,7 @@ class GroupDispatcherTest : public ::testing::Test {
     dispatcher_ = std::move(*dispatcher);
   }
   void publish(int first, int count) {
-    for (int i = first; i < first + count; ++i)
-      ASSERT_TRUE(publisher_->publish(std::to_string(i)));
+    for (int i = first; i < first + count; ++i) ASSERT_TRUE(publisher_->publish(std::to_string(i)));
     dispatcher_->poll();
     turn();
   }
@@ -205,7 +205,7 @@ TEST_F(GroupDispatcherTest, DealsWhatTheBrokerPublishedAtOnceAndSoonWhatOthersDi
     ASSERT_TRUE(own);
     dispatcher_->poll_until(*own + 1);
     EXPECT_EQ(lines(consumer.received)["own"], static_cast<int>(i / 3 + 1));
-    // Behind what the dispatcher was told of; the second one while it may have its descriptor armed.
+    // Behind what the dispatcher knows of; the second one perhaps while its descriptor is armed.
     ASSERT_TRUE(publisher_->publish("local"));
     if (i % 2 == 0)
       wait_until(

@@ -62,7 +62,7 @@ TEST_F(PublisherThrottleTest, TheyGoOnWhenConsumersHaveCaughtUp) {
   EXPECT_FALSE(throttle_.is_ahead());
 }
 
-// The dispatcher says it again and again, while the loop is busy with other things.
+// The dispatcher reports progress again and again, while the loop is busy with other things.
 TEST_F(PublisherThrottleTest, TheyGoOnHoweverOftenConsumersSaySo) {
   get_ahead();
   ASSERT_TRUE(throttle_.is_ahead());

@@ -170,7 +170,7 @@ TEST_F(CapiTest, TenThousandHandlesLeaveNothingBehind) {
   open_and_close(rounds);
   EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
   EXPECT_LE(entries_of("/proc/self/task"), threads);
-#if !LEAT_TEST_SANITIZED  // They keep memory that was freed.
+#if !LEAT_TEST_SANITIZED  // Sanitizers keep memory that was freed.
   EXPECT_LE(resident_kib(), memory + 64);
 #endif
 }

@@ -59,8 +59,8 @@ std::int32_t poll_until_stopped(Handle* one, std::int32_t fd,
   }
 }
 
-// Each function that waits and can be stopped, and how. Without leat_publisher_flush(), which waits for stable storage:
-// these tests cannot hold that up.
+// Each function that waits and can be stopped, and how. Without leat_publisher_flush(): these tests cannot hold up the
+// sync that it waits for.
 struct Wait {
   const char* name;
   std::function<std::int32_t()> wait;

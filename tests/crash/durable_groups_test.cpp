@@ -290,8 +290,8 @@ TEST_P(DurableGroupsAtMostOnce, WhatWasSavedAsNotHandedOutComesOnce) {
   expect_right();
 }
 
-// The archiver dies between two steps of a save, and from then on records are only acknowledged, which tells nobody. The
-// process that stands by takes over and saves.
+// The archiver dies between two steps of a save, and from then on records are only acknowledged, which wakes nobody.
+// The process that stands by takes over and saves.
 class DurableGroupsTakenOver : public DurableGroups {};
 INSTANTIATE_TEST_SUITE_P(All, DurableGroupsTakenOver,
                          ::testing::Values(Case{"group:unsettled"}, Case{"group:saved"},
@@ -303,7 +303,7 @@ TEST_P(DurableGroupsTakenOver, AcknowledgementsAreNotForgotten) {
   Child victim{[&]() -> int {
     auto topic = open();
     CHILD_CHECK_OK(topic);
-    publish(*topic, kFirst, kFirst + 10);  // So it takes over.
+    publish(*topic, kFirst, kFirst + 10);  // So that it takes over.
     ::usleep(50'000);
     *is_archiver = true;
     arm({GetParam().step, GetParam().nth, SIGKILL});

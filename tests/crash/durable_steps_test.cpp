@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(All, DurableOpening,
                                            Case{"recovery:partitions_cut", 1, SIGKILL}),
                          name_of_durable_case);
 
-// Whoever takes over from a dead archiver may die, or be stopped, before it has written anything itself.
+// The process that takes over from a dead archiver may die, or be stopped, before it has written anything.
 class DurableTakeover : public DurableSteps {
  protected:
   static bool is_behind(const Topic& topic) {
@@ -276,7 +276,7 @@ std::vector<Case> takeover_cases() {
 INSTANTIATE_TEST_SUITE_P(All, DurableTakeover, ::testing::ValuesIn(takeover_cases()),
                          name_of_durable_case);
 
-// An archiver that dies when something is durable, and before it has told anybody: whoever waits for it goes
+// An archiver dies when something is durable, before it has woken anybody: the threads that wait for it go
 // on, although nothing more happens.
 class DurableWaiting : public DurableSteps {};
 
@@ -329,8 +329,8 @@ TEST_P(DurableExpiry, LeavesWhatIsNewer) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 64 << 10;
   { ASSERT_TRUE(Topic::create("d", wanted)); }
-  // Its archiver's thread is never stopped while another thread of it is inside a claim: that would rightly
-  // hold up all publishers.
+  // The victim's archiver thread is never stopped while another of its threads has an open claim: that would
+  // rightly hold up all publishers.
   Child victim{[&] {
     static std::mutex stopping;
     std::mutex* const turn = GetParam().signal == SIGSTOP ? &stopping : nullptr;
@@ -407,7 +407,7 @@ INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
 TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {
   { ASSERT_TRUE(open()); }
   Child victim{[&]() -> int {
-    arm({GetParam().step, 1, SIGKILL});  // Before the archiver's thread is there.
+    arm({GetParam().step, 1, SIGKILL});  // Before the archiver's thread starts.
     const auto topic = made();
     (void)delete_topic();
     return 0;

@@ -396,7 +396,7 @@ TEST_F(SmallTmpfs, TopicWorksOnWhenTheRestOfItIsFull) {
 }
 
 // A growing topic on a full file system: publishers wait as they do at the maximum, and no process
-// gets SIGBUS, not even one that reads where memory was freed.
+// gets SIGBUS, not even one that reads a segment whose memory was freed.
 TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
   run("size=1m", [&]() -> int {
     TopicOptions growing = options(16384);

@@ -186,8 +186,8 @@ TEST(GroupMoments, ASpareEntryKeepsNoKeyBack) {
   Member taker = join(group);
   Member other = join(group);
   publish_pairs(publisher, {{"a", "0"}, {"k", "1"}});
-  must(taker.requeue(take(taker), 1h));  // Keeps its own entry in use.
-  must(taker.acknowledge(take(taker)));  // This one was in a spare entry.
+  must(taker.requeue(take(taker), 1h));  // Keeps the only entry of its row in use.
+  must(taker.acknowledge(take(taker)));  // This record was in a spare entry.
   publish_pairs(publisher, {{"k", "2"}});
   const Delivery given = take(other);
   std::optional<Result<Delivery>> meanwhile;
@@ -257,7 +257,8 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsTakeKnowsItsOwnKey) {
   EXPECT_GT(reused, kInFlight);
 }
 
-// A check of another member visits all entries of the group. One that works on a record for long has nothing else.
+// Looking for another member's ready records visits all entries of the group, in vain if that member works on one
+// record for long.
 TEST(GroupMoments, WhoWorksLongIsLookedAtLessAndLess) {
   const TestTopic topic;
   const Group group = group_of(*topic);

@@ -46,8 +46,8 @@ class GroupSweep : public ::testing::TestWithParam<Case> {
     return false;
   }
 
-  // Records that the victim took but was not handed are delivered to others as first deliveries.
-  // Those that it was handed are delivered again or, with at_most_once, are gone.
+  // Records that the victim took but did not hand out are delivered to others as first deliveries.
+  // Those that it handed out are delivered again or, with at_most_once, are gone.
   void expect_handed_counts() {
     const std::uint32_t in_call = GetParam().scenario.in_call;
     EXPECT_LE(world_->account().unnoted(), in_call);

@@ -1,4 +1,4 @@
-// While a process takes over as the archiver of a durable topic, somebody who may write to the topic's files changes a
+// While a process becomes the archiver of a durable topic, somebody who may write to the topic's files changes a
 // word. If this failed, that would end the process.
 #include "support/moment.hpp"
 #include "unit/group/saved_testing.hpp"

@@ -219,8 +219,8 @@ void until(const std::atomic<bool>& flag) {
   for (const Deadline deadline{30s}; !flag && !deadline.passed();) std::this_thread::sleep_for(1ms);
 }
 
-// The archiver is in the middle of a write. The process that stands by finds that it has not moved during the standstill, and
-// lets it go on.
+// The archiver is in the middle of a write. The process that stands by finds that the archiver has not moved during the
+// standstill, and lets it go on.
 TEST(Standstill, OfAProcessThatStandsByTakesNothingOver) {
   struct Flags {
     std::atomic<bool> is_archiver, is_opened, is_stuck, may_go_on, has_gone_on, may_end;

@@ -125,7 +125,7 @@ class RecoverySteps : public StoreSteps {
     const int file = ::open(first.c_str(), O_RDWR | O_CLOEXEC);
     EXPECT_EQ(::pwrite(file, "torn", 4, 45'000), 4);
     ::close(file);
-    // An earlier archiver's, which the last one replaces.
+    // A file of an earlier archiver, which the last one replaces.
     const detail::SegmentName replaced{0, lists->front().live[2].base_offset, 0};
     std::ofstream{store_.topic_path() + '/' + replaced.text()} << "replaced";
   }

@@ -51,7 +51,7 @@ void archive(ArchivedTopic& topic, const ArchiverCase& c) {
   archiver->hand_over();
 }
 
-// What a subscriber behind the window does. What a successor writes again was never missing.
+// Reads as a subscriber behind the window does. What a successor writes again must never be reported as missing.
 void read_from_disk(const ArchivedTopic& topic) {
   auto reader = must(detail::DiskReader::open(*topic.shared->durable(), 0), "open");
   std::uint64_t next = must(reader->seek(0), "seek");
@@ -115,7 +115,7 @@ void go(model::Execution& run, const ArchiverCase& c) {
         break;
       archiver->repair_holes();
     }
-    model::check(archiver->is_active(), "the epoch can't be taken: " + why);
+    model::check(archiver->is_active(), "cannot take over: " + why);
     for (const auto& [offset, mark] : published)
       model::check(offset < topic.safe(), "not written: " + std::to_string(offset));
     topic.check_disk(topic.safe(), published);
@@ -148,7 +148,7 @@ TEST(Archiver, ASupersededOneChangesNothing) {
       {.archivers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
 }
 
-// Others wait longer for one that says that it waits for the disk. One that was superseded must not hide that.
+// Others wait longer for an archiver that says that it waits for the disk. A superseded one must not hide that.
 TEST(Archiver, ASupersededOneDoesNotHideThatAnotherWaits) {
   EXPECT_TRUE(model::holds(
       model::explore({.name = "syncing", .executions = 300}, [](model::Execution& run) {
@@ -190,7 +190,7 @@ TEST(Archiver, SuccessorsBeginWhereStableStorageEnds) {
   }
 }
 
-// ---- Waiting for stable storage ------------------------------------------------------------------------
+// ---- Waiting for stable storage -----------------------------------------------------------------
 
 // Publishers and a subscriber sleep until the archiver has synced. If a wake-up were lost, they would sleep
 // for ever, which the model reports.
@@ -229,7 +229,7 @@ TEST(ArchiverWaits, WhoWaitsForASyncIsWoken) {
       })));
 }
 
-// The archiver sleeps unless somebody wants a sync, and whoever wants one rings.
+// The archiver sleeps unless a sync is wanted, and a thread that wants one wakes it.
 TEST(ArchiverWaits, ItsSleepEndsWhenSomebodyWantsASync) {
   const auto sleep_once = [](model::Execution& run) {
     ArchivedTopic topic;

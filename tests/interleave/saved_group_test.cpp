@@ -1,5 +1,5 @@
 // If this failed, a group that delivers at most once could deliver a record again after a failure of the machine:
-// a member would get it although the files say that it comes. Or an archiver could sleep while groups wait.
+// a member would get it although the files say that it is still to come. Or an archiver could sleep while groups wait.
 #include <gtest/gtest.h>
 
 #include <list>
@@ -152,8 +152,8 @@ TEST(SavedGroupLimit, NothingIsHandedOutThatAClosingHasSaved) {
   EXPECT_TRUE(model::holds(check_saved("closing, superseded", {.archivers = 2, .closes = true})));
 }
 
-// Why the edge is needed: a member makes a record its own, then looks at the limit; the archiver sets the limit, then
-// looks whose the record is. One of the two sees the other. A word stands for the entry.
+// Why the edge is needed: a member makes a record its own, then reads the limit; the archiver sets the limit, then
+// checks whose the record is. One of the two sees the other. A word stands for the entry.
 TEST(SavedGroupLimit, AClosingIsSeenOrSeesWhatIsHandedOut) {
   const auto close = [](model::Execution& run) {
     ArchivedTopic topic;

@@ -1,4 +1,4 @@
-// Groups and topics that are made and deleted during the multi-failures. Their
+// Groups and topics that are made and deleted during a multi-failure test. Their
 // records are not counted, but every call must return a plausible result, and
 // every record that is handed out must be complete.
 #include <vector>

@@ -1,4 +1,4 @@
-// The publishers of a multi-failure: single records, batches and claims in place.
+// The publishers of a multi-failure test: single records, batches and claims in place.
 // Most are small, with sizes that repeat.
 #include "world.hpp"
 

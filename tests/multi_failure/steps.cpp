@@ -1,4 +1,4 @@
-// A process of a multi-failure stops itself when it reaches the label that the
+// A process of a multi-failure test stops itself when it reaches the label that the
 // supervisor chose (see steps.hpp).
 #include "steps.hpp"
 

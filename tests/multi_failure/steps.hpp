@@ -1,4 +1,4 @@
-// Where a process of a multi-failure stops itself. The supervisor chooses a label, in memory that both
+// Where a process of a multi-failure test stops itself. The supervisor chooses a label, in memory that both
 // share, and kills the process there or lets it continue.
 //
 //     obey(blow, labels);                    // the process, once: checks labels from now on

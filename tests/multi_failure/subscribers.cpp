@@ -1,4 +1,4 @@
-// The subscribers of a multi-failure: one that reads everything and compares it
+// The subscribers of a multi-failure test: one that reads everything and compares it
 // with the ledger, and victims.
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Starts the processes of a multi-failure, strikes some of them, and checks the account.
+// Starts the processes of a multi-failure test, strikes some of them, and checks the account.
 #include "supervisor.hpp"
 
 #include <poll.h>

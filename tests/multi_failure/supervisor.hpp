@@ -1,11 +1,11 @@
-// A multi-failure: processes publish, subscribe, and take from and move groups on one small topic.
+// A multi-failure test: processes publish, subscribe, consume from groups and move them, on one small topic.
 // Meanwhile 2 to 5 of them are killed or stopped at a time: at the same moment, at labelled steps,
 // or anywhere. The spared processes must continue, and every record must be accounted for.
 //
 //     Supervisor supervisor{{.members = 2, .movers = 1}, seed};
 //     supervisor.run(4s);           // GoogleTest failures, if any
 //
-// LEAT_SEED repeats a multi-failure as far as the kernel's scheduler permits. LEAT_KEEP=DIRECTORY keeps
+// LEAT_SEED repeats a test as far as the kernel's scheduler permits. LEAT_KEEP=DIRECTORY keeps
 // the topic's files there after a failure.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace leat::testing {
 
-// Sums over several multi-failures.
+// Sums over several multi-failure tests.
 struct MultiFailureTotals {
   std::uint64_t records = 0;
   std::uint64_t taken = 0;

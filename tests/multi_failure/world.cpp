@@ -1,4 +1,4 @@
-// Functions that all processes of a multi-failure use (see world.hpp).
+// Functions that all processes of a multi-failure test use (see world.hpp).
 #include "world.hpp"
 
 #include <algorithm>

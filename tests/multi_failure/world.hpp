@@ -1,4 +1,4 @@
-// What the processes of a multi-failure share, and what each kind of process does.
+// What the processes of a multi-failure test share, and what each kind of process does.
 // docs/ARCHITECTURE.md, "How it is tested".
 #pragma once
 

@@ -56,7 +56,7 @@ struct Account {
   std::atomic<std::uint32_t> complaints;
 };
 
-// How long the window had an archiver that could save, as a process sees it that looks every millisecond.
+// How long the window had an archiver that could save, as seen by a process that checks every millisecond.
 class ArchiverWatch {
  public:
   // `is_running`: whether the process with this pid is running.
@@ -100,7 +100,7 @@ class ArchiverWatch {
   };
   // A second, and the time for a save.
   static constexpr std::int64_t kSecond = 1250 * kMs;
-  // An archiver that does not get a processor does not count while it is silent,
+  // An archiver that does not get a processor does not count while it does not move,
   static constexpr std::int64_t kSilence = 300 * kMs;
   // also one that only looks for acknowledgements, once a second,
   static constexpr std::int64_t kCalmSilence = 1300 * kMs;
@@ -261,7 +261,7 @@ class ForgottenStorm {
 
   // ---- In the test ------------------------------------------------------------------------------
 
-  // Looks after the archiver for a random time, in milliseconds.
+  // Watches the archiver for a random time, in milliseconds.
   void watch(std::uint64_t most) { watch(0, most); }
   void watch(std::uint64_t least, std::uint64_t most) {
     const Deadline deadline{std::chrono::milliseconds{least + below(random_, most - least + 1)}};

@@ -32,7 +32,7 @@ void weather(const GroupStormOptions& options) {
 TEST(GroupStorm, AtLeastOnceWithASubscriberBeside) { weather({.subscriber = true}); }
 TEST(GroupStorm, AtMostOnce) { weather({.group = {.mode = GroupMode::at_most_once}}); }
 TEST(GroupStorm, ByKey) { weather({.group = {.by_key = true}}); }
-// Members soon use spare entries, which are used again by others while a member is stopped.
+// Members soon use spare entries, which others use again while a member is stopped.
 TEST(GroupStorm, ByKeyWithFewInFlight) {
   for (const std::uint32_t in_flight : {4U, 16U})
     weather({.group = {.by_key = true}, .polls = true, .in_flight = in_flight});

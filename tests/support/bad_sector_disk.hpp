@@ -1,4 +1,4 @@
-// A disk that does not return some blocks of some files: reading them is EIO, as on a medium with bad sectors.
+// A disk that does not return some blocks of some files: reading them is EIO, as on a drive with bad sectors.
 //
 //     BadSectorDisk disk;
 //     disk.spoil(directory, "segment-…", 8192, 12288);   // bytes from, to

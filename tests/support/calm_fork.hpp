@@ -1,7 +1,7 @@
 // fork() for a test whose child allocates memory while the test has other threads.
 //
 // AddressSanitizer's allocator does not take its locks around a fork(). If another thread is just allocating, the
-// child inherits a lock that nobody gives back, and hangs. A thread that sleeps holds none. (The C library's own
+// child inherits a lock that nobody releases, and hangs. A thread that sleeps holds none. (The C library's own
 // allocator takes its locks.)
 #pragma once
 

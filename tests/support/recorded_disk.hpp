@@ -1,4 +1,4 @@
-// A disk that records every call, and what a medium may hold if the power fails after some of them.
+// A disk that records every call, and what may be on stable storage if the power fails after some of them.
 //
 //     RecordedDisk disk{directory};           // its content is on the stable
 //     …                                       // whatever uses a Disk
@@ -327,8 +327,8 @@ inline void RecordedDisk::write_some(StableFile& stable, const Call& call, Rando
 
 inline std::string RecordedDisk::file_after(Id id, std::size_t cut, Random& random) const {
   StableFile stable{objects_[id].bytes, objects_[id].bytes, {objects_[id].bytes.size()}};
-  std::size_t synced =
-      0;  // Calls before this one are on stable storage, if they are about this file.
+  // Calls before this one are on stable storage, if they are about this file.
+  std::size_t synced = 0;
   for (std::size_t i = 0; i < cut; ++i)
     if (calls_[i].what == What::sync && calls_[i].where == id) synced = i;
   // How much of what was not synced is kept differs: nothing (0), everything (1), or parts.

@@ -21,7 +21,7 @@
 
 namespace leat::testing {
 
-// An empty directory in memory, deleted at the end: a "medium" that costs no time.
+// An empty directory in memory, deleted at the end: a "disk" that costs no time.
 class ScratchDirectory {
  public:
   ScratchDirectory() {
@@ -44,8 +44,8 @@ struct Truth {
   static constexpr std::size_t kNever = ~std::size_t{0};
   struct Value {
     std::string text;
-    std::size_t born =
-        0;  // It may be on stable storage if this call was made. 0: from an earlier world.
+    // It may be on stable storage if this call was made. 0: from an earlier world.
+    std::size_t born = 0;
     std::size_t dead = kNever;  // A recovery that ended here did not find it: it may never return.
   };
   struct Promise {
@@ -141,7 +141,7 @@ class World {
   std::size_t created() const { return created_; }
   bool has_topic() const { return static_cast<bool>(topic_); }
 
-  // Recovers, and then does what archivers do. A complaint if something went wrong that has nothing to
+  // Recovers, and then does what archivers do. Returns a complaint if something went wrong that has nothing to
   // do with power.
   std::string run(Random& random, int steps) {
     if (const std::string bad = start(); !bad.empty()) return bad;

@@ -46,7 +46,7 @@ def test_without_inodes_the_data_directory_is_named(leat, data, tmp_path, as_roo
         done = leat("pub", "orders", input="".join("x" * 1000 + "\n" for _ in range(4000)))
         one_line(done, 6, f"the file system of {data}/orders has 0 free inodes", "publishing goes on")
         subprocess.run(["mount", "-o", "remount,nr_inodes=1000", data], check=True)
-        wait_for(lambda: leat("pub", "orders", "again").returncode == 0)  # When its archiver has tried once more.
+        wait_for(lambda: leat("pub", "orders", "again").returncode == 0)  # Once its archiver has tried again.
         assert all_lines(leat)[-1] == "again"
 
 

@@ -171,7 +171,7 @@ def test_dead_letters_are_for_all_who_may_use_the_topic(leat, shared):
         leat("pub", "t", value, check=True)
         command = ["sub", "t", "--group", "g", "-n", "1", "--format", "%s"]
         read, write = os.pipe()
-        os.close(read)  # It cannot write the record out, and gives it back.
+        os.close(read)  # It cannot write the record out, and requeues it.
         subprocess.run([leat.executable, *command], env=leat.environment, stdout=write, stderr=subprocess.PIPE,
                        user=user, group=user, extra_groups=None if user is None else [], timeout=60, check=False)
         os.close(write)

@@ -481,7 +481,7 @@ def test_hundred_topics_work_and_cost_nothing(serve):
     assert broker.has_open_topics()
     broker.hang_up()
     wait_for(lambda: not broker.has_open_topics(), "the end of the last topic")
-    time.sleep(2.5)  # Until memory has been freed.
+    time.sleep(2.5)  # By then, memory has been freed.
     assert idle_share(broker, 3) < 0.02  # A few ticks of the clock.
     assert broker.resident_bytes() < 50_000_000 or broker.is_sanitized()
     broker.stop()

@@ -103,7 +103,7 @@ NATIVE(jlong, abort)
   return result(code, detail, 0);
 }
 
-// ---- stable storage, and numbers --------------------------------------------------------------------
+// ---- Stable storage, and numbers --------------------------------------------------------------------
 
 NATIVE(jlong, flush)(JNIEnv *env, jclass type, jlong pointer, jlong timeout_ns) {
   int32_t detail = 0;

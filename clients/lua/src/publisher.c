@@ -57,7 +57,7 @@ typedef struct Publishing {
   uint64_t header_count;
   int is_batch;
   uint32_t partition;  // Of a batch.
-  int is_published;    // Only stable storage does not have it yet.
+  int is_published;    // What remains is to wait for stable storage.
   int was_full;        // LEAT_ERR_FULL instead of waiting.
   uint64_t offset;
   char *copy;
@@ -114,7 +114,7 @@ static int32_t publish_once(Publishing *it, int64_t timeout_ns, int32_t *detail)
                                 &it->offset, detail);
 }
 
-// Whether a wait for stable storage ended only because its slice did, or a signal came.
+// Whether a wait for stable storage ended only because its time slice was over, or a signal came.
 static int is_just_late(leat_publisher *publisher, int32_t code, int32_t detail) {
   uint32_t is_stopped = 0;
   if (code != LEAT_ERR_NOT_DURABLE || (detail != 0 && detail != EINTR)) return 0;

@@ -175,7 +175,10 @@ export interface BatchOptions {
 export class Publisher extends Stoppable {
   /** Never waits. If the topic is full, throws `full`. Returns the offset. */
   publish(value: Bytes, options?: NewRecordOptions): number;
-  /** Waits for room; an abort then publishes nothing. With `acknowledge: 'durable'` also for stable storage, when it is published. */
+  /**
+   * Waits for room; an abort then publishes nothing. With `acknowledge: 'durable'`, waits for stable storage
+   * afterwards, when the record is published.
+   */
   publishAsync(value: Bytes, options?: NewRecordOptions & WaitOptions): Promise<number>;
   /** All become visible together. Returns the offset of the first. */
   publishBatch(values: Iterable<Bytes | NewRecord>, options?: BatchOptions): number;

@@ -77,7 +77,7 @@ typedef struct Poller {
   int fd;
   napi_ref callback;  // NULL: it does not wait.
 } Poller;
-// Publishers have two: room, and stable storage.
+// Publishers have two: for room, and for stable storage.
 enum { WAIT_DATA = 0, WAIT_ROOM = 0, WAIT_DURABLE = 1, MAX_POLLERS = 2 };
 
 // Lives until nobody knows it any more: neither JavaScript nor a task.

@@ -62,7 +62,8 @@ TEST(Acknowledge, OfAnotherGroupsRecordIsNotInFlight) {
   publish_numbers(publisher, 2);
   const Delivery first = take(member);
   const Delivery second = take(member);
-  const Delivery same = take(other);  // Its entry has the number and the state of the first one's.
+  const Delivery same =
+      take(other);  // Its entry has the same number and state as that of the first one.
   EXPECT_EQ(code(member.acknowledge(same)), Errc::not_in_flight);
   EXPECT_EQ(code(member.requeue(same)), Errc::not_in_flight);
   EXPECT_EQ(code(member.acknowledge_up_to(same)), Errc::not_in_flight);

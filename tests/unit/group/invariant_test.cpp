@@ -229,7 +229,7 @@ TEST(GroupInvariant, AKeyLargerThanItsRecordIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-// ---- Entries ----------------------------------------------------------------------------------------
+// ---- Entries ------------------------------------------------------------------------------------
 
 TEST(GroupInvariant, AnEntryOfNoRecordIsCorrupt) {
   ScribbledGroup scribbled;
@@ -258,7 +258,7 @@ TEST(GroupInvariant, AnEntryOfNoRecordIsCorrupt) {
   EXPECT_EQ(drain(member), (Log{"0 x"}));
 }
 
-// A member keeps a list of its free entries. One that others returned, and that is in the list already,
+// A member keeps a list of its free entries. An entry that others returned, and that is in the list already,
 // must not get into the list again.
 TEST(GroupInvariant, AnEntryThatIsFreeIsNotReturned) {
   constexpr std::uint32_t kHolds = 16;

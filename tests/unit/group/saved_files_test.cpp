@@ -51,7 +51,7 @@ class MeanwhileDisk : public detail::Disk {
   std::function<void()> meanwhile_;
 };
 
-// Two groups, saved by an epoch after another one, at positions that differ each time.
+// Two groups, saved in one epoch after the other, at positions that differ each time.
 class SavedFiles : public ::testing::Test {
  protected:
   SavedFiles() {
@@ -234,8 +234,8 @@ TEST_F(SavedFiles, WhatMakesNoSenseIsDamage) {
   }
 }
 
-// Both copies of the checkpoint are lost: the next archiver's number must be above those of saved groups, or
-// nobody would read what it saves.
+// Both copies of the checkpoint are lost: the next epoch must be above those of the saved groups, or
+// nobody would read what its archiver saves.
 TEST_F(SavedFiles, TheNextEpochIsLaterThanAllThatSaved) {
   must(topic_.saver(77)->save());
   PlacedFiles placed{testing::read_files(topic_.data_path())};
@@ -378,7 +378,8 @@ TEST_P(SavedErrors, OfAnyReadTellNothingWrong) {
   }
 }
 
-// An archiver's only copy that stable storage does not return may be complete: an earlier archiver's would give records out twice.
+// If the disk does not return an archiver's only copy, that copy may be complete: an earlier archiver's would deliver
+// records twice.
 TEST_F(SavedFiles, ACopyThatCannotBeReadIsNotReplacedByAnEarlierOne) {
   PlacedFiles placed{files_};
   const std::string name =
@@ -425,7 +426,7 @@ TEST_F(SavedFiles, RepairDeletesWhatNothingCanBeReadOf) {
   PlacedFiles placed{files_};
   const auto names = files_of(least_);
   for (const std::string& name : {names[1], names[2]}) placed.put(name, "nonsense");
-  // Left by a process that died while it made a group, and by an archiver of one that was deleted.
+  // Left by a process that died while it made a group, and by an archiver that saved a deleted group.
   placed.put("+group-0000000000000001", "half");
   placed.put(detail::saved_group_name(2, 1) + "-0", "old");
   EXPECT_EQ(
@@ -458,7 +459,7 @@ TEST_F(SavedFiles, RepairThatFailsLosesNothing) {
   }
 }
 
-// The files of the archiver before are gone when they are read. That is no damage.
+// The files of the earlier archiver are gone when they are read. That is not damage.
 TEST_F(SavedFiles, AreReadAnewIfAnArchiverDeletesEarlierOnesMeanwhile) {
   auto third = topic_.saver(3);
   MeanwhileDisk disk{[&] {

@@ -1,7 +1,7 @@
 // Groups of a durable topic that no thread keeps: the tests save them when they want to.
 //
 //     UnkeptTopic topic;
-//     auto saver = topic.saver(1);          // a archiver's epoch
+//     auto saver = topic.saver(1);          // an archiver's epoch
 //     … group_of(*topic, …) …
 //     EXPECT_TRUE(saver->save());
 //     topic.load()                          // what is saved

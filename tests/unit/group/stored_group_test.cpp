@@ -240,7 +240,7 @@ TEST_F(GroupOnDisk, IsSavedWithinASecondOrTwo) {
       return all;
     }();
     wait_until_saved();
-    // Nothing tells the archiver of these but that something is held.
+    // The archiver learns of these only because it checks while records are held.
     for (const std::size_t i : {0U, 1U, 3U, 5U}) must(member.acknowledge(taken[i]));
     wait_until_saved();
     ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
@@ -328,7 +328,7 @@ TEST_F(GroupOnDisk, AnotherArchiverSavesItToo) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
-// The archiver dies or stops when it has saved everything, and then records are acknowledged, which tells nobody.
+// The archiver dies or stops when it has saved everything, and then records are acknowledged, which wakes nobody.
 TEST_F(GroupOnDisk, ASuccessorSavesWhatIsOnlyAcknowledged) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     const testing::Shared<std::uint32_t> is_archiver;
@@ -518,8 +518,8 @@ class ExpiredGroup : public GroupOnDisk {
     auto publisher = must(topic.publisher());
     const std::string large(1000, 'x');
     while (topic.info().partitions[0].start == 0) must(publisher.publish(large));
-    must(publisher
-             .flush());  // Else the archiver still has full files to end, and deletes more then.
+    // Else the archiver still has full files to end, and deletes more then.
+    must(publisher.flush());
     return topic.info().partitions[0].start;
   }
   Topic open_small() const {

@@ -190,7 +190,7 @@ TEST(MemberWaitFd, IsUnreadableAfterAWaitThatFoundNothing) {
   publish_numbers(publisher, 1);
   ASSERT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
   must(member.acknowledge(take(member)));
-  EXPECT_TRUE(is_readable(fd, 0ms));  // It did not check whether there is more.
+  EXPECT_TRUE(is_readable(fd, 0ms));  // The member did not check whether there is more.
   EXPECT_EQ(code(member.wait(0s)), Errc::timeout);
   EXPECT_FALSE(is_readable(fd, std::chrono::milliseconds{kNothingFor}));
   publish_numbers(publisher, 1, 1);

@@ -133,7 +133,7 @@ TEST_F(DurableDamage, ReadersPassWhatTheLastFileHasLost) {
         }
         Publisher publisher = publisher_of(topic);
         const bool has_written = publisher.publish(text(records)) && publisher.flush(kPatience);
-        // What is written to a file without a name is not on disk: the archiver says so.
+        // What is written to a file without a name is not on disk: the archiver reports that.
         ASSERT_EQ(has_written, std::filesystem::exists(file));
         if (!has_written) {
           delete_topic();
@@ -223,7 +223,7 @@ class MomentDisk : public detail::Disk {
   std::function<void()> then_;
 };
 
-// An archiver that takes over, sets `written` back, and makes its first file. A reader that read `written` just
+// An archiver takes over, sets `written` back, and makes its first file. A reader that read `written` just
 // before, and sees the file, must not take what will be written again for lost.
 TEST(DurableReader, WhatASuccessorWritesAgainIsNotMissing) {
   TemporaryDirectory temp;

@@ -87,7 +87,7 @@ TEST_F(DurableSync, AFailedSyncOfRetentionMakesItReadOnly) {
   EXPECT_TRUE(publisher.publish("after", kPatience));
 }
 
-// What memory has and stable storage may not stays there when everybody leaves.
+// What may not be on stable storage stays in memory when everybody leaves.
 // rm -rf of the data directory: what is written goes into a file without a name.
 TEST_F(DurableSync, FilesThatSomebodyDeletedMakeItReadOnly) {
   for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
@@ -155,7 +155,7 @@ TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
   }
 }
 
-// Archivers that supersede each other because the disk is slow: each waits longer than the one before.
+// Archivers supersede each other because the disk is slow: each gets more time than the one before.
 TEST_F(DurableSync, OnASlowDiskArchiversWaitLongerEachTime) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});

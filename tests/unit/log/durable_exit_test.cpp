@@ -117,7 +117,7 @@ TEST_F(DurableExit, ThreadsThatPublishMayBeJoinedAtTheVeryEnd) {
   static std::thread* busy = nullptr;
   for (const auto durable : {Durability::os, Durability::fsync}) {
     Child child{[&]() -> int {
-      std::atexit([] {  // Registered before the archiver's, so it runs behind it.
+      std::atexit([] {  // Registered before the archiver's handler, so it runs after that.
         std::this_thread::sleep_for(50ms);
         is_over = true;
         busy->join();

@@ -1,5 +1,5 @@
-// Durability `os`: a full file is synced while the archiver goes on. If these failed, publishers would wait for the disk
-// although nobody asked for it, or records would be lost, or called durable, that are not on stable storage.
+// Durability `os`: a full file is synced while the archiver goes on. If these failed, publishers would wait for the
+// disk although nobody asked for it, or records would be lost, or called durable when they are not on stable storage.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ class DurableFullFiles : public DurableSync {
   static constexpr std::uint64_t kPerFile =
       240;  // records of 1000 bytes fit in a file, and a few more
 
-  // With a the archiver, and so many records.
+  // A topic with an archiver and so many records.
   Topic create_os(std::uint64_t records = 1, std::uint64_t retention_bytes = 0) const {
     TopicOptions wanted = options(Durability::os);
     wanted.retention_bytes = retention_bytes;
@@ -219,7 +219,7 @@ TEST_F(DurableFullFiles, RetentionDeletesNoneThatIsNotSynced) {
 
 // ---- What a review found --------------------------------------------------------------------------
 
-// The next archiver's sync might succeed.
+// Otherwise the next archiver's sync might wrongly succeed.
 TEST_F(DurableFullFiles, AnErrorIsAnnouncedAlthoughTheArchiverHasToLeave) {
   const Topic topic = create_os();
   publish_held(topic, kPerFile + 100);
@@ -261,7 +261,7 @@ TEST_F(DurableFullFiles, AnErrorIsAnnouncedWhoeverMeetsIt) {
   }
 }
 
-// The archiver waits for the disk while it leaves, and another process does not wait so long for it.
+// The archiver waits for the disk while it leaves, and another process does not wait that long for it.
 TEST_F(DurableFullFiles, NothingStaysInMemoryWhenAllLeaveAtOnce) {
   auto topic = std::optional{create_os()};
   auto other = open();

@@ -118,7 +118,7 @@ TEST_F(DurableOpening, ImpossibleOffsetsInACheckpointOrAGroupAreDamage) {
   EXPECT_FALSE(saved.is_valid());
 }
 
-// ---- Blocks that stable storage does not return -------------------------------------------------------
+// ---- Blocks that cannot be read -----------------------------------------------------------------
 
 class DurableUnreadable : public ::testing::Test {
  protected:

@@ -1,5 +1,5 @@
-// The power fails at any moment of a durable topic's life, with any part of what was not synced on the
-// medium: what was acknowledged as durable is there, nothing else than what was published is, and no offset
+// The power fails at any moment of a durable topic's life, and any part of what was not synced may be on
+// disk. What was acknowledged as durable is there, nothing is there that was not published, and no offset
 // is given out twice. If this failed, `fsync` would not mean what it says.
 // The seed is printed; LEAT_SEED=seed repeats a run. LEAT_SOAK makes it 10,000 failures.
 #include <gtest/gtest.h>

@@ -197,7 +197,7 @@ TEST_F(DurableRetention, SlowSubscribersAreToldWhatIsGone) {
   publish(topic, kAll - 500);
 }
 
-// Nobody is the archiver then, because there is nothing to write.
+// There is no archiver then, because there is nothing to write.
 TEST_F(DurableRetention, FilesGetTooOldWhileNobodyPublishes) {
   TopicOptions wanted = options();
   wanted.retention = 300ms;
@@ -253,8 +253,8 @@ TEST_F(DurableRetention, FullFilesAreUsedAgain) {
   EXPECT_EQ(tiles.gaps, 0U);
 }
 
-// An archiver that is stopped while it ends its files cuts them when it goes on: one that another archiver had used again
-// would lose its records.
+// An archiver that is stopped while it ends its files cuts them when it goes on. If another archiver had used one of
+// them again, its records would be lost.
 TEST_F(DurableRetention, FilesOfAnotherArchiverAreNotUsedAgain) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 128 << 10;
@@ -355,7 +355,7 @@ class StoppingDisk : public detail::Disk {
   std::atomic<int> made_ = 0;
 };
 
-// An archiver is stopped, superseded, and goes on when its successor's first files are deleted: its own would count.
+// An archiver is stopped and superseded, and goes on when its successor's first files are deleted: its own would count.
 TEST_F(DurableRetention, AnArchiverThatGoesOnLeavesNoFile) {
   TopicOptions wanted = options();
   wanted.retention_bytes = 128 << 10;
@@ -432,7 +432,7 @@ class LinkingDisk : public detail::Disk {
     }
     return Disk::rename(directory, from, to);
   }
-  // The archiver does that before it uses the spare.
+  // The archiver syncs the directory before it uses the spare.
   Result<void> sync_directory(int directory) noexcept override {
     if (!spare_.empty()) link_now(directory, spare_.c_str());
     return Disk::sync_directory(directory);

@@ -71,7 +71,7 @@ TEST_F(DurableSync, PublishersThatSyncThemselvesAndOthersLoseNothing) {
   EXPECT_EQ(read(topic, 400).size(), 400U);
 }
 
-// The archiver's thread has to meet the error again, which the publisher's met first.
+// The archiver's thread has to handle the error that the publisher's thread met.
 TEST_F(DurableSync, AFailedSyncOfAPublisherMakesTheTopicReadOnly) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
@@ -94,7 +94,7 @@ TEST_F(DurableSync, APublisherThatSyncsItselfLearnsOfAFullDisk) {
   EXPECT_EQ(publisher.durable_offset(), topic.info().partitions[0].end);
 }
 
-// The archiver's thread does not sync again what a publisher's sync did not bring to stable storage.
+// After a publisher's sync has failed, the archiver's thread does not sync again.
 TEST_F(DurableSync, AFailedSyncOfAPublisherIsNotTriedAgain) {
   const Topic topic = create(Durability::fsync);
   Publisher publisher = publisher_of(topic);
@@ -317,7 +317,8 @@ TEST_F(DurableSync, ASuccessorSyncsWhatADeadArchiverDidNot) {
   }
 }
 
-// Somebody removes LEAT_DIR, as systemd's RemoveIPC does at logout; then the archiver is killed in the middle of a claim.
+// Somebody removes LEAT_DIR, as systemd's RemoveIPC does at logout; then the archiver is killed in the middle of a
+// claim.
 TEST_F(DurableSync, ASuccessorGoesOnWithoutTheDirectoryOfTopics) {
   const Shared<std::uint32_t> claimed;
   const Shared<std::uint32_t> go;
@@ -384,7 +385,7 @@ TEST_F(DurableSync, ABusyPartitionDoesNotKeepAnotherFromGoingOn) {
   EXPECT_TRUE(publisher.flush(kPatience));
 }
 
-// An open claim keeps an archiver from writing. It is not stopped for that.
+// An open claim keeps an archiver from writing. That does not mean that the archiver is stopped.
 TEST_F(DurableSync, AnOpenClaimIsNoReasonToTakeOver) {
   const Topic topic = create(Durability::os);
   auto other = open();  // Stands by.

@@ -345,7 +345,7 @@ TEST_F(Durable, DeletingTakesTheFilesToo) {
   EXPECT_FALSE(has_window());
 }
 
-// The archiver may be writing just then: that it finds no files is no failure of the disk.
+// The archiver may be writing just then: if it finds no files, that is not a failure of the disk.
 TEST_F(Durable, PublishersLearnOfADeletionWhateverTheArchiverDoes) {
   for (int i = 0; i < 200; ++i) {
     const Topic topic = must_create();

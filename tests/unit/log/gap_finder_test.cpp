@@ -199,7 +199,7 @@ TEST(GapFinder, StopsAfter262144RecordsAlsoInsideASegment) {
   EXPECT_EQ(info.gaps[1].end, kLookedAt);
 }
 
-// A check of a topic costs no memory for all its records, neither while it lasts nor afterwards.
+// To find gaps costs no memory for all of a topic's records, neither during the search nor afterwards.
 TEST(GapFinder, MapsRecordsForTheTimeOfALookAndOnlyWhatItReads) {
   if (detail::kOneMapping) GTEST_SKIP() << "readers use the writable mapping";
   constexpr std::uint64_t kCapacity = 32 << 20;

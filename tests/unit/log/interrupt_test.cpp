@@ -96,7 +96,7 @@ TEST(Interrupt, EndsARepairIfItWasAskedTo) {
   const TestDirectory data;
   const TestTopic topic{{.durable = Durability::os, .data_directory = data.path()}};
   auto publisher = must(topic->publisher());
-  auto claim = must(publisher.claim(8));  // Which keeps the archiver from writing.
+  auto claim = must(publisher.claim(8));  // Keeps the archiver from writing.
   const Error error = interrupted([&] { return topic->repair(Deadline::never(), true).error(); });
   EXPECT_EQ(error, Errc::not_durable);
   EXPECT_EQ(error.system_error, EINTR);
@@ -132,7 +132,8 @@ TEST(StopWaits, EndsAPublishersWaitsUntilTheyAreResumed) {
 
 TEST(Spin, EndsAtTheDeadlineAndWhenItIsStopped) {
   const TestTopic topic;
-  auto subscriber = must(topic->subscriber({.spin = 24h, .patience = std::chrono::nanoseconds::max()}));
+  auto subscriber =
+      must(topic->subscriber({.spin = 24h, .patience = std::chrono::nanoseconds::max()}));
   EXPECT_EQ(code(subscriber.wait(1ms)), Errc::timeout);
   const std::jthread stopper{[&] {
     std::this_thread::sleep_for(5ms);
@@ -150,7 +151,8 @@ TEST(AnyThread, NobodyIsToldOfADeadlock) {
   EXPECT_EQ(code(publisher.publish(kHalfText, 20ms)), Errc::timeout);
   const std::jthread reader{[&] {
     std::this_thread::sleep_for(5ms);
-    EXPECT_FALSE(drain(subscriber).empty());  // Now it is another thread's, as a goroutine would be.
+    EXPECT_FALSE(
+        drain(subscriber).empty());  // Now it is another thread's, as a goroutine would be.
   }};
   must(publisher.publish(kHalfText));
 }
@@ -180,7 +182,7 @@ TEST(DeliveryParts, AreEnoughToSettleIt) {
   nonsense.state = first.state;  // What the empty places of its table may still hold.
   EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_in_flight);
   nonsense = second;
-  nonsense.partition = 1'000'000;  // Nobody's; the entry says whose it is.
+  nonsense.partition = 1'000'000;  // Not used: the entry says which record it is.
   must(member.acknowledge(nonsense.delivery()));
   EXPECT_EQ(member.in_flight(), 0u);
 }

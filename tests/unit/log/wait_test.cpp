@@ -395,7 +395,7 @@ TEST(WaitFd, IsUnreadableAfterAWaitThatFoundNothing) {
   must(publisher.publish("a"));
   ASSERT_EQ(epoll.wait(30s), 0);
   EXPECT_EQ(must(subscriber.receive(0s)).text(), "a");
-  EXPECT_EQ(epoll.wait(30s), 0);  // It did not check whether there is more.
+  EXPECT_EQ(epoll.wait(30s), 0);  // The subscriber did not check whether there is more.
   EXPECT_EQ(code(subscriber.wait(0s)), Errc::timeout);
   EXPECT_EQ(epoll.wait(30ms), -1);
   must(publisher.publish("b"));

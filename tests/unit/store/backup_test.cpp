@@ -264,7 +264,7 @@ TEST_F(Backup, KeepsDamageAndWhatIsBehind) {
   }
 }
 
-// The end of a full file is damaged, and nothing says that it was ever on stable storage. Recovery cuts it off
+// The end of a full file is damaged, and nothing says that the end was ever on stable storage. Recovery cuts it off
 // in the copy, which has that file in common with the topic.
 TEST_F(Backup, RecoveryOfTheCopyDoesNotTouchTheTopic) {
   auto writer = store_.writer();
@@ -295,7 +295,7 @@ TEST_F(Backup, AFileThatIsJustBeingMadeIsLeftOut) {
   EXPECT_EQ(end_of_copy().next_offset, 3U);
 }
 
-// A successor has made its file and written nothing, and the archiver that it takes over from goes on.
+// A successor has made its file and written nothing, and the superseded archiver goes on.
 TEST_F(Backup, HasNothingBehindTheBeginOfAFileThatIsLeftOut) {
   auto stopped = store_.writer();
   append(stopped, 2);

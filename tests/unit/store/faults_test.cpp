@@ -71,7 +71,7 @@ class Scenario {
   }
 
   std::uint64_t begin = 0;    // Offset of its first record,
-  std::uint64_t durable = 0;  // and up to where its records were on stable storage.
+  std::uint64_t durable = 0;  // and the offset up to which its records were on stable storage.
 
  private:
   TestStore& store_;
@@ -245,7 +245,7 @@ TEST(Faults, TheSameFrameGoesOnWhenThereIsRoom) {
     }
     disk.mend();
     if (disk.has_failed_to_sync()) {
-      // Nobody knows what stable storage has: no retry.
+      // What is on stable storage is unknown: no retry.
       EXPECT_EQ(writer.append(log.facts(), log.bytes()).error(), Errc::io_error);
       EXPECT_EQ(writer.sync().error(), Errc::io_error);
       EXPECT_EQ(writer.finish_file().error(), Errc::io_error);

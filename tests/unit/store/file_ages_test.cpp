@@ -25,7 +25,7 @@ constexpr std::int64_t kYear = 365 * 24 * kHour;
 constexpr std::int64_t kToday = 54 * kYear;  // in ms since 1970
 constexpr std::int64_t kBoot = 10 * kHour;
 
-// Files of one record, dated as the test says, and an archiver that has clocks of its own.
+// Files of one record, dated as the test says, and an archiver whose clocks the test sets.
 class FileAges : public ::testing::Test {
  protected:
   FileAges() : store_{manifest()}, writer_{store_.writer()} { begin_term(); }
@@ -55,7 +55,7 @@ class FileAges : public ::testing::Test {
     ASSERT_TRUE(file.good());
     retention_.note_file(writer_.file_name());
   }
-  // The same by the archiver that the test plays.
+  // The same, made by the archiver itself.
   void file_made_now() {
     file_dated(now_.wall_ms);
     retention_.note_made(writer_.file_name(), now_);
@@ -210,7 +210,7 @@ TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAnArchiverSawThat) {
   EXPECT_EQ(expire(), 1U);
 }
 
-// Made while the clock was ahead, and noticed by an archiver that began in 1970.
+// A file made while the clock was ahead, and noticed by an archiver whose clock says 1970.
 TEST_F(FileAges, AnArchiverWithAClockBehindDatesNoFileForLaterOnes) {
   file_dated(kToday - 10 * kHour);
   file_dated(kToday + kYear);
@@ -334,8 +334,8 @@ TEST_F(FileAges, WhatIsStoredIsFoundAgain) {
   EXPECT_TRUE(load().is_known());
 }
 
-// Files of one partition and their archivers, with a clock that is right, years ahead, in 1970, or a moment behind. Retention's
-// rules without its files, so that all sequences of clocks can be tried.
+// Files of one partition and their archivers, with a clock that is right, years ahead, in 1970, or a moment behind.
+// Retention's rules without its files, so that all sequences of clocks can be tried.
 class ClockModel {
  public:
   static constexpr std::int64_t kMoment = 100;
@@ -363,7 +363,7 @@ class ClockModel {
     }
     expire();
   }
-  // With the clock right, and archivers that work only for a while.
+  // Lets the clock be right, with archivers that work only for a while.
   std::size_t files_at_last() {
     for (int i = 0; i < 6; ++i) step(0, true, 0);
     pass(2 * kHour);
@@ -399,9 +399,10 @@ class ClockModel {
           std::min({ages_.age_of_topic_ms(topic_ms_, now()), age(0), age(1),
                     youngest_deleted_ ? now().boot_ms - *youngest_deleted_ : kToday});
       if (youngest <= kHour) break;
-      // An archiver whose clock is ahead of an earlier one believes it, unless dates contradict the earlier one: the topic's
-      // date does, if the clock was the archiver's when the topic was made.
-      const bool is_promised = archiver_clock_ == topic_clock_ || archiver_clock_ <= earliest_clock_;
+      // An archiver whose clock is ahead of an earlier one believes it, unless dates contradict the earlier one: the
+      // topic's date does, if the clock was the archiver's when the topic was made.
+      const bool is_promised =
+          archiver_clock_ == topic_clock_ || archiver_clock_ <= earliest_clock_;
       if (is_promised && true_ms_ - files_[1].made_ms <= kHour - kMoment)
         has_deleted_too_early_ = true;
       youngest_deleted_ = now().boot_ms - youngest;
@@ -429,8 +430,8 @@ class ClockModel {
   bool has_kept_too_long_ = false;
 };
 
-// All sequences of four clocks, each set while an archiver works or before the next one begins, with a long pause before one
-// of them.
+// All sequences of four clocks, each set while an archiver works or before the next one begins, with a long pause
+// before one of them.
 TEST(FileAgesModel, NoSequenceOfWrongClocksDeletesTooEarlyOrKeepsForEver) {
   constexpr unsigned kSteps = 4;
   constexpr unsigned kClocks = std::size(ClockModel::kClocks);

@@ -32,7 +32,7 @@ detail::Manifest fixture_manifest() {
 
 std::string big(char c) { return std::string(30'000, c); }
 
-// Partition 0: three files, of which the last two are of successors of an archiver that died. Partition 1: one file.
+// Partition 0: three files, of which successors of an archiver that died wrote the last two. Partition 1: one file.
 void write_fixture(TestStore& store) {
   const std::array<Header, 2> headers{{{"colour", "red"}, {"size", "12"}}};
   auto writer = store.writer(0);

@@ -97,8 +97,8 @@ TEST_F(SwappedFiles, AreKeptUntilSomebodyPutsThemBack) {
 
 // ---- A file that nobody finished replaces another one ---------------------------------------------
 
-// Archiver B takes over from A and writes a file; C takes over from B and has just made its own for the same offsets when the power
-// fails: only the name of C's file is on stable storage, and perhaps of B's.
+// Archiver B takes over from A and writes a file. C takes over from B and has just made its own file for the same
+// offsets when the power fails: only the name of C's file is on stable storage, and perhaps that of B's.
 class ReplacedFile : public ::testing::TestWithParam<bool> {
  protected:
   ReplacedFile() {

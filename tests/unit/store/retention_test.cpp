@@ -58,7 +58,7 @@ TEST_F(RetentionSteps, ListsTheFilesOnceForAsManyNewOnes) {
   for (int i = 0; i < 100; ++i) make_file();
   EXPECT_FALSE(expire());  // Lists them.
   store_.manifest.topic.retention_bytes = 1;
-  // Of a superseded archiver: the first file in the directory from now on, had anybody listed it.
+  // A file of a superseded archiver. If the files were listed again, it would be the first.
   const detail::SegmentName first{0, 0, 0};
   std::ofstream{store_.topic_path() + '/' + first.text()} << "x";
   for (int i = 0; i < 90; ++i) {
@@ -70,7 +70,7 @@ TEST_F(RetentionSteps, ListsTheFilesOnceForAsManyNewOnes) {
   EXPECT_EQ(files(), 1U);
 }
 
-// Of an archiver that takes over where there are more than can be looked at in one step.
+// An archiver takes over where there are more files than it can measure in one step.
 TEST_F(RetentionSteps, ManyFilesAreMeasuredInSteps) {
   for (int i = 0; i < 600; ++i) make_file();
   retention_.begin_term();

@@ -122,7 +122,7 @@ TEST(TornTail, IsZeroFromAnyByteOn) {
   }
 }
 
-// Stable storage wrote the last frames, but not one before them: they were never acknowledged either.
+// The disk wrote the last frames, but not one before them: they were never acknowledged either.
 TEST(TornTail, WholeFramesBehindATornOneAreCutAndCounted) {
   const Tail tail{false};
   PlacedFiles placed{tail.files};

@@ -75,7 +75,7 @@ class Publisher extends Stoppable {
     return check(this.#attempt(this.#record(value, options), 0));
   }
 
-  // The same, but waits for room, and on topics with `acknowledge: 'durable'` for stable storage. In the order of calls.
+  // The same, but waits for room, and with `acknowledge: 'durable'` for stable storage. In the order of calls.
   async publishAsync(value, options) {
     const limit = new Limit(options);
     const record = this.#record(value, options);
@@ -209,7 +209,7 @@ class Publisher extends Stoppable {
       const offset = attempt(nanoseconds);
       if (offset >= 0) return { offset };
       if (offset === -errors.full || offset === -errors.timeout) return { code: -offset };
-      if (offset === -errors.not_durable && native.detail() === 0) {  // It is published; stable storage takes longer.
+      if (offset === -errors.not_durable && native.detail() === 0) {  // It is published, but not durable yet.
         return { offset: native.lastOffset(this.#native) - (count - 1), needsFlush: true };
       }
       return check(offset);

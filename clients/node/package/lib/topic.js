@@ -96,7 +96,7 @@ class Topic extends Handle {
     check(native.topicSetMaxCapacity(this.#native, bytes));
   }
 
-  // Policy grow: gives idle memory back to the system. How many bytes.
+  // Policy grow: frees idle memory, and returns how many bytes.
   async shrink() {
     return finish(native.topicShrink(this.#native));
   }

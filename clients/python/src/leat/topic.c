@@ -302,7 +302,7 @@ static PyMethodDef topic_methods[] = {
     {"info", info, METH_NOARGS, PyDoc_STR("What `leat topic info --json` prints, as a dict.")},
     {"set_max_capacity", set_max_capacity, METH_O,
      PyDoc_STR("Policy grow: how far each partition may grow, in bytes.")},
-    {"shrink", shrink, METH_NOARGS, PyDoc_STR("Policy grow: gives idle memory back.")},
+    {"shrink", shrink, METH_NOARGS, PyDoc_STR("Policy grow: frees idle memory.")},
     {"repair", (PyCFunction)(void (*)(void))repair, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("repair(timeout=None): makes a durable topic writable again.")},
     {NULL, NULL, 0, NULL},

@@ -7,7 +7,7 @@ use leat_sys::*;
 use std::fmt;
 use std::time::Duration;
 
-/// Names a record that a member holds, so as to acknowledge it or requeue it. It may be kept, copied, and sent to
+/// Names a record that a member holds, to acknowledge or requeue it. It may be kept, copied, and sent to
 /// other threads. Other members refuse it, and so does its own if it does not hold the record any more.
 #[derive(Clone, Copy)]
 #[repr(transparent)] // An array of them is one for C.

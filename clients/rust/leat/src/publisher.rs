@@ -193,8 +193,8 @@ impl Publisher {
         check(code, detail)
     }
 
-    /// Durable topics: the offset of a partition (None: the publisher's) before which everything is on stable storage. 0
-    /// for other topics.
+    /// Durable topics: the offset of a partition (None: the publisher's) before which everything is on stable
+    /// storage. 0 for other topics.
     pub fn durable_offset(&self, of: Option<u32>) -> Result<u64> {
         let mut offset = 0;
         let code = unsafe { leat_publisher_durable_offset(self.raw(), partition(of), &mut offset) };

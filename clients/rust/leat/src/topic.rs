@@ -96,7 +96,7 @@ impl Topic {
         check(code, detail)
     }
 
-    /// `Policy::Grow`: gives idle memory back to the system, and returns how many bytes.
+    /// `Policy::Grow`: frees idle memory, and returns how many bytes.
     pub fn shrink(&self) -> Result<u64> {
         let (mut freed, mut detail) = (0, 0);
         let code = unsafe { leat_topic_shrink(self.raw(), &mut freed, &mut detail) };

@@ -14,7 +14,7 @@ import java.util.function.LongUnaryOperator;
  */
 public final class Publisher extends Handle {
   private static final int ROOM = 1 << 12;
-  private static final int KEPT_ROOM = 1 << 22; // More is given back by the next call.
+  private static final int KEPT_ROOM = 1 << 22; // More is freed by the next call.
 
   // leat_bytes, leat_new_record and leat_new_header.
   private static final int BYTES = 16;
@@ -40,7 +40,7 @@ public final class Publisher extends Handle {
     return publish(value, null);
   }
 
-  /** The same with a timeout. Of topics whose records are acknowledged when durable, it includes stable storage. */
+  /** The same with a timeout, which includes the wait for stable storage if the publisher acknowledges when durable. */
   public long publish(byte[] value, Duration timeout) {
     return publish(value, Times.timeout(timeout));
   }
@@ -80,8 +80,8 @@ public final class Publisher extends Handle {
     return new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
   }
 
-  // What can be done at once needs no protection from interrupts, which costs more than a record. What waits for the
-  // medium must not be done twice.
+  // What can be done at once needs no protection from interrupts, which costs more than a record. A call that waits for
+  // stable storage must not be repeated.
   private long send(long timeoutNs, LongUnaryOperator call) {
     if (waitsForSync) return check(interruptibly(() -> call.applyAsLong(timeoutNs)));
     return check(orWait(timeoutNs, call));
@@ -280,7 +280,7 @@ public final class Publisher extends Handle {
     }
   }
 
-  // ---- stable storage -----------------------------------------------------------------------------
+  // ---- Stable storage -----------------------------------------------------------------------------
 
   /** Durable topics: waits until everything that this publisher has published is on stable storage. */
   public void flush(Duration timeout) {
@@ -303,7 +303,9 @@ public final class Publisher extends Handle {
     number(() -> Native.requestSync(pointer));
   }
 
-  /** Durable topics: the offset of the publisher's partition before which everything is on stable storage. Otherwise 0. */
+  /**
+   * Durable topics: the offset of the publisher's partition before which everything is on stable storage. Otherwise 0.
+   */
   public long durableOffset() {
     return durableOffset(Topic.ANY_PARTITION);
   }

@@ -78,7 +78,7 @@ public final class Topic extends SharedHandle {
     byte[] bytes = nameBytes(name);
     long timeoutNs = Times.timeout(timeout);
     long begin = System.nanoTime();
-    // An interrupt ends these back-offs; it would end no wait of C.
+    // An interrupt ends these back-offs; it would not end a wait in C.
     for (long backoff = FIRST_BACKOFF_NS; ; backoff = Math.min(2 * backoff, LONGEST_BACKOFF_NS)) {
       long left = timeoutNs < 0 ? backoff : Math.max(0, timeoutNs - (System.nanoTime() - begin));
       long result = Native.topicOpen(bytes, 0, where.directoryBytes(), where.dataDirectoryBytes());
@@ -230,14 +230,14 @@ public final class Topic extends SharedHandle {
     number(topic -> Native.topicSetMaxCapacity(topic, bytes));
   }
 
-  /** Policy grow: gives idle memory back to the system, and says how many bytes. */
+  /** Policy grow: frees idle memory, and returns how many bytes. */
   public long shrink() {
     return number(Native::topicShrink);
   }
 
   /**
-   * A durable topic that is read-only: writes what stable storage may not have, and makes it writable again. An
-   * interrupt does not end this.
+   * A durable topic that is read-only: writes everything that may not be on stable storage, and makes the topic
+   * writable again. An interrupt does not end this.
    */
   public void repair(Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
