@@ -446,8 +446,8 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
     in_callback.has_returned = true;
     if (participant_.forked()) return Errc::forked;  // In a child of the callback.
     ++count;
-    // The callback destroyed the Member, or called it and was told `closed`: nothing keeps its
-    // records now.
+    // The callback destroyed the Member, or called it and got `closed`: nothing keeps its records
+    // now.
     if (!is_seated_) [[unlikely]]
       break;
     // Unless the callback acknowledged it. If the lease has run out, others have it.

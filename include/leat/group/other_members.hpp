@@ -64,8 +64,8 @@ class OtherMembers {
 inline std::int64_t OtherMembers::check() noexcept {
   bool any = false;
   const std::int64_t now = now_ns();
-  // While nobody else has records, a member may sleep for as long as it likes. The next look cannot tell that from a
-  // standstill, so it takes any long gap for one: whoever has records by then got them since.
+  // While no other member has records, this one may sleep for as long as it likes. The next check cannot tell that from
+  // a standstill, so it takes any long gap for one: members that have records by then got them since.
   if (was_alone_) pause_.begin(checked_ns_);
   pause_.check(now);
   checked_ns_ = now;

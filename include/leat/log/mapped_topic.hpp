@@ -330,8 +330,8 @@ class MappedTopic {
       if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
       return futex_wait_any(std::span{words.data(), count}, deadline) == kInterrupted;
     }
-    // The kernel tells one sleeper of a death. If this one is told and dies before it has told the
-    // others, the kernel tells the next; with several topics, only that of the first.
+    // After a death, the kernel wakes one sleeper. If that is this one, and it dies before it has woken
+    // the others, the kernel wakes the next; with several topics, only for the first.
     const RobustWakeGuard guard{sleeps[0].topic->header_->robust_wake};
     const long last = futex_wait_any(std::span{words.data(), count + sleeps.size()}, deadline);
     // The kernel names only the last word that woke this thread; earlier ones may have been woken, too.

@@ -49,7 +49,7 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<MappedTopic> t
   Participant me;
   if (topic->durable() != nullptr && topic->durable()->is_inherited()) return Errc::forked;
   auto opened = topic->open_control_to_lock();
-  // Somebody removed LEAT_DIR: whoever has a durable topic open still writes what is in memory.
+  // Somebody removed LEAT_DIR: processes that have a durable topic open still write what is in memory.
   if (opened.error() == Errc::deleted && role == ParticipantRole::repairer &&
       topic->durable() != nullptr)
     opened = topic->open_control_again();

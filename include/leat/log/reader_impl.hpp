@@ -466,7 +466,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
     if (batch_left_ != 0) leave_batch();
     const std::uint64_t wanted = std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_);
     if (auto entered = enter_disk(wanted, false); !entered) return fail(entered.error());
-    // The gap is told by next_on_disk(), which looks in memory first.
+    // next_on_disk() reports the gap; it checks memory first.
     if (offset_ > wanted) disk_->go_back(wanted);
     offset_ = wanted;
     return ReadOutcome::stop;

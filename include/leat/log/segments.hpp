@@ -198,7 +198,7 @@ class Roller {
     return RollState::moved;
   }
 
-  // Also clears kNoMemory; whoever set it will see the segment being prepared and keep its memory.
+  // Also clears kNoMemory; the process that set it will see the segment being prepared and keep its memory.
   static void raise(std::uint64_t& word, std::uint64_t to) noexcept {
     std::uint64_t seen = load_relaxed<Why::swap_checks>(word);
     while ((seen & ~kNoMemory) < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {

@@ -153,7 +153,7 @@ class WaitHelper {
       if (one->word == nullptr && is_shared_) {
         data_[data_count_++] = {one->topic, one->value};
       } else {
-        // Only one word can be slept on: changes are told by raising it.
+        // Only one word can be slept on: changes are announced by raising it.
         if (!is_shared_) word_count_ = 0;
         words_[word_count_++] = {&one->slept_word(), one->value};
       }

@@ -217,8 +217,8 @@ class StoreCopy {
     }
     return 0;
   }
-  // Whether a file that was linked still has its old name. If so, whoever renames it from now on sees two
-  // names. If not, it may be in use again, and the link is deleted: link(2) looks the old name up before it
+  // Whether a file that was linked still has its old name. If so, an archiver that renames it from now on sees
+  // two names. If not, it may be in use again, and the link is deleted: link(2) looks the old name up before it
   // makes the new one, and retention may have counted the names in between.
   Result<bool> has_old_name(const std::string& name) {
     auto linked = disk_.open(to_, name.c_str(), O_RDONLY, 0);

@@ -34,7 +34,7 @@ class Retention {
   Retention(Disk& disk, int directory, const ManifestTopic& topic) noexcept
       : disk_{disk}, directory_{directory}, topic_{topic} {}
 
-  // When files are to be looked at again, in ns on the monotonic clock; kNever if nothing gets too old.
+  // When files must be checked again, in ns on the monotonic clock; kNever if nothing gets too old.
   std::int64_t next_ns() const noexcept {
     constexpr std::int64_t kMinute = 60'000'000'000;
     constexpr std::int64_t kShortest = 10'000'000;
@@ -239,8 +239,8 @@ class Retention {
 
   // Keeps a file for the next one that is made: its blocks are there. False if there is one already. A file
   // with other names (a backup's) only loses this one. Its names are counted after it was renamed. A link that
-  // was begun before may be made later, and is not counted: whoever links a file must look afterwards whether
-  // it still has its old name (StoreCopy::has_old_name).
+  // was begun before may be made later, and is not counted: a process that links a file must check afterwards
+  // whether it still has its old name (StoreCopy::has_old_name).
   bool put_aside(const std::string& name, SegmentWriter& writer) {
     if (writer.has_spare()) return false;
     const std::string spare = writer.spare_name();

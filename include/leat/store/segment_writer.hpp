@@ -172,8 +172,8 @@ class SegmentWriter {
     Fd file;
     Synced place;  // of its end
   };
-  // Ends the file, but leaves the rest of finish_file() to the caller: cut() and a sync, which note_end() is told
-  // of. If several files wait for that, the first one comes first.
+  // Ends the file, but leaves the rest of finish_file() to the caller: cut() and a sync, after which it calls
+  // note_end(). If several files wait for that, the first one comes first.
   Ended end_file() noexcept {
     LEAT_ASSERT(file_);
     previous_end_ = end_offset_;
