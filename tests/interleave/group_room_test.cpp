@@ -25,15 +25,15 @@ void reuse_entry(model::Execution& run, std::uint32_t from) {
   const GroupOptions options{.from = From::beginning, .members = 2, .in_flight = 1};
   (void)must(topic->group("g", options), "group");
   auto publisher = must(open_topic().publisher(), "publisher");
-  constexpr std::uint32_t kRecords = 4;  // These fill both segments.
-  for (std::uint32_t i = 0; i < kRecords; ++i)
+  constexpr std::uint32_t kRecordsOfGroup = 4;  // These fill both segments.
+  for (std::uint32_t i = 0; i < kRecordsOfGroup; ++i)
     (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
   Member member = must(must(open_topic().find_group("g"), "find").join(kNoSpin), "join");
   // Stands for the member's reads of a record: whoever sees 1 knows that they are over.
-  std::array<std::uint64_t, kRecords> done{};
+  std::array<std::uint64_t, kRecordsOfGroup> done{};
   std::uint32_t acknowledged = 0;  // For the test alone: tells the publisher when to begin.
   run.thread("member", [&] {
-    for (std::uint32_t i = 0; i < kRecords; ++i) {
+    for (std::uint32_t i = 0; i < kRecordsOfGroup; ++i) {
       if (i == from) {  // It may stop while its entry gets the next record.
         model::count_operations();
         run.may_stop(model::current(), 60);
@@ -47,7 +47,8 @@ void reuse_entry(model::Execution& run, std::uint32_t from) {
   run.thread("publisher", [&] {
     while (acknowledged < from) model::yield();
     for (int attempt = 0; attempt < 4; ++attempt) {
-      if (!publisher.publish(payload_of({0, kRecords}, kHalf), Deadline::immediate())) continue;
+      if (!publisher.publish(payload_of({0, kRecordsOfGroup}, kHalf), Deadline::immediate()))
+        continue;
       for (std::uint32_t i = 0; i < 2; ++i)
         model::check(detail::load_relaxed(done[i]) == 1, "a record was overwritten during a read");
       break;

@@ -99,9 +99,9 @@ Outcome<void> read_variable(const std::string& variable, const std::string& text
     return Problem{Errc::invalid_argument,
                    fmt::format("{}='{}' is wrong: write {}", variable, text, key->wants)};
   }
-  constexpr std::string_view kPrefix = "LEAT_";
-  if (!variable.starts_with(kPrefix)) return {};
-  std::string name = variable.substr(kPrefix.size());
+  constexpr std::string_view kVariablePrefix = "LEAT_";
+  if (!variable.starts_with(kVariablePrefix)) return {};
+  std::string name = variable.substr(kVariablePrefix.size());
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::size_t end_of_section = name.find('_');

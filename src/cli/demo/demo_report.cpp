@@ -44,7 +44,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::string rate_text(double records, double ms) {
+std::string rate_over(double records, double ms) {
   return ms > 0 ? fmt::format("{:.2f} M/s", records / ms / 1000) : std::string{"-"};
 }
 
@@ -66,7 +66,7 @@ void print_row(const Row& row, std::size_t columns) {
   }
   const double mean_ms = mean_of(row.values_ms);
   text += fmt::format("{:>9.1f}", mean_ms);
-  if (row.records) text += fmt::format("{:>12}", rate_text(*row.records, mean_ms));
+  if (row.records) text += fmt::format("{:>12}", rate_over(*row.records, mean_ms));
   if (row.published_rate && mean_ms > 0)
     text += fmt::format("{:>7.1f} x", *row.records / mean_ms / *row.published_rate);
   fmt::print("{}\n", text);

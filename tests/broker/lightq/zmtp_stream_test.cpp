@@ -24,7 +24,7 @@ class WaitingProducer final : public ZmtpStream {
             std::move(accepted),
             {.role = zmtp::Role::pull, .allows_null = true},
             {.allows_null = true, .check = {}, .version_of = {}, .welcome = [](const Address&) {
-               return Entry{};
+               return Principal{};
              }}} {}
 
  private:
