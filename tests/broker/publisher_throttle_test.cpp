@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 #include <thread>
+#include <vector>
 
 namespace leat::broker {
 namespace {
@@ -20,7 +21,7 @@ class PublisherThrottleTest : public ::testing::Test {
     for (std::uint64_t end = 1; end <= 17; ++end) throttle_.add(end, kMiB);
   }
   void wait() {
-    throttle_.call_when_level([this] { ++calls_; });
+    places_.push_back(throttle_.call_when_level([this] { ++calls_; }));
   }
   void run_for(std::chrono::milliseconds time) {
     loop_.restart();
@@ -36,6 +37,7 @@ class PublisherThrottleTest : public ::testing::Test {
   boost::asio::io_context loop_;
   std::optional<std::uint64_t> reached_ = 0;
   int calls_ = 0;
+  std::vector<WaitingCalls::Place> places_;
   PublisherThrottle throttle_{loop_, [this] { return reached_; }};
 };
 
@@ -132,6 +134,41 @@ TEST_F(PublisherThrottleTest, ItMayEndWhileSomebodyWaits) {
   }
   run_for(30ms);
   EXPECT_EQ(calls_, 0);
+}
+
+// A client that has gone waits no longer; on a topic that stays full, those that come and go would fill the memory.
+TEST(WaitingCallsTest, WhoLeavesIsNotCalledAndTakesNoRoom) {
+  std::string called;
+  WaitingCalls waiting;
+  WaitingCalls::Place second;
+  WaitingCalls::Place last;
+  const WaitingCalls::Place first = waiting.add([&] {
+    called += '1';
+    second = {};
+    last = waiting.add([&] { called += '4'; });  // For the next time.
+  });
+  second = waiting.add([&] { called += '2'; });
+  const WaitingCalls::Place third = waiting.add([&] { called += '3'; });
+  for (int i = 0; i < 1000; ++i) (void)waiting.add([&] { called += 'x'; });
+  EXPECT_EQ(waiting.size(), 3U);
+  waiting.call_all();
+  EXPECT_EQ(called, "13");
+  waiting.call_all();
+  EXPECT_EQ(called, "134");
+  EXPECT_TRUE(waiting.empty());
+}
+
+TEST(WaitingCallsTest, PlacesMayOutliveTheirLine) {
+  WaitingCalls::Place place;
+  {
+    WaitingCalls waiting;
+    place = waiting.add([] {});
+  }
+  WaitingCalls other;
+  place = other.add([] {});
+  EXPECT_FALSE(other.empty());
+  place = {};
+  EXPECT_TRUE(other.empty());
 }
 
 }  // namespace

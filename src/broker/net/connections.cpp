@@ -95,8 +95,9 @@ bool Connections::close_abandoned(const Origin* of_origin) {
     abandoned_.erase(next);
     // It may have been closed, or read, meanwhile.
     if (!stream || !stream->is_open() || !stream->is_abandoned()) continue;
-    spdlog::warn("{} has gone; what it sent last to a full topic is lost: others need its place",
-                 stream->peer_name());
+    warn_of_client(
+        fmt::format("{} has gone; what it sent last to a full topic is lost: others need its place",
+                    stream->peer_name()));
     stream->close("its client has gone");
     return true;
   }

@@ -109,7 +109,7 @@ void PublishBuffer::on_room() {
       spdlog::error("a message of {} bytes is lost: no batch holds it", kept_.front().size());
   }
   if (publish() != Added::yes) return;
-  for (const auto& call : std::exchange(waiting_, {})) call();
+  waiting_.call_all();
 }
 
 PublishBuffer::Added PublishBuffer::fail(Error error) {

@@ -1,7 +1,8 @@
 // What a broker's clients send to a topic: collected into batches, so that one claim is for hundreds of messages.
 //
 //     for (…) if (publish_buffer.add(message) == PublishBuffer::Added::full) break;
-//     if (publish_buffer.publish() == PublishBuffer::Added::full) publish_buffer.call_when_room([…] { connection.resume(); });
+//     if (publish_buffer.publish() == PublishBuffer::Added::full)
+//       place = publish_buffer.call_when_room([…] { connection.resume(); });
 //
 // Never waits: while the topic is full, what was added is kept. Belongs to the thread of its event loop.
 #pragma once
@@ -16,6 +17,7 @@
 
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
+#include "broker/loop/waiting_calls.hpp"
 #include "broker/outcome.hpp"
 #include "leat/leat.hpp"
 
@@ -42,8 +44,10 @@ class PublishBuffer {
   Added publish();
   // Whoever begins to send should wait first.
   bool is_full() const noexcept { return is_full_; }
-  // After `full`: calls when it may have changed. Once.
-  void call_when_room(std::function<void()> call) { waiting_.push_back(std::move(call)); }
+  // After `full`: calls when it may have changed. Once, unless the place is destroyed before.
+  [[nodiscard]] WaitingCalls::Place call_when_room(std::function<void()> call) {
+    return waiting_.add(std::move(call));
+  }
 
   // The largest message that a batch can hold.
   std::size_t largest() const noexcept { return publisher_.max_record_size() - kBatchOverhead; }
@@ -78,7 +82,7 @@ class PublishBuffer {
   std::optional<FdWatcher> room_;
   std::size_t batch_bytes_ = 0;   // in batch_
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
-  std::vector<std::function<void()>> waiting_;
+  WaitingCalls waiting_;
   bool is_full_ = false;
   int tries_ = 0;              // in a row, that found no room
   bool disk_is_full_ = false;  // The log has said so.

@@ -68,7 +68,7 @@ void PublisherThrottle::on_progress() {
 
 void PublisherThrottle::call_waiting() {
   is_over_ = false;
-  for (const auto& call : std::exchange(waiting_, {})) call();
+  waiting_.call_all();
 }
 
 }  // namespace leat::broker

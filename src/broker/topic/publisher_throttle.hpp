@@ -2,7 +2,7 @@
 //
 //     PublisherThrottle throttle{loop, [&] { return dispatcher.reached(); }};
 //     throttle.add(batch_end, bytes);                        // for each batch that was published
-//     if (throttle.is_ahead()) throttle.call_when_level([…] { connection.resume(); });
+//     if (throttle.is_ahead()) place = throttle.call_when_level([…] { connection.resume(); });
 //     throttle.on_progress();                                // consumers have taken some
 //
 // A topic in memory may grow, for bursts that nobody takes yet. But memory that was never touched is slow, and what waits
@@ -14,9 +14,9 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "broker/loop/timer.hpp"
+#include "broker/loop/waiting_calls.hpp"
 
 namespace leat::broker {
 
@@ -32,8 +32,10 @@ class PublisherThrottle {
   void add(std::uint64_t end, std::size_t bytes);
   // Whether producers are to stop for now.
   bool is_ahead();
-  // If is_ahead(): calls once, when that has changed.
-  void call_when_level(std::function<void()> call) { waiting_.push_back(std::move(call)); }
+  // If is_ahead(): calls once, when that has changed, unless the place is destroyed before.
+  [[nodiscard]] WaitingCalls::Place call_when_level(std::function<void()> call) {
+    return waiting_.add(std::move(call));
+  }
   void on_progress();
   // The log is another one from now on.
   void begin_anew() {
@@ -55,10 +57,10 @@ class PublisherThrottle {
   Reached reached_;
   std::deque<Batch> batches_;  // What the consumers have not reached, small batches together.
   std::size_t bytes_ = 0;      // of batches_
-  std::vector<std::function<void()>> waiting_;
+  WaitingCalls waiting_;
   // Where consumers stood still: nobody waits for them before they go on.
   std::optional<std::uint64_t> stood_still_at_;
-  Timer timer_;  // Runs while producers are stopped.
+  Timer timer_;           // Runs while producers are stopped.
   bool is_over_ = false;  // They go on as soon as it calls.
 };
 

@@ -66,7 +66,7 @@ Outcome<void> PublishingClient::on_open() {
 bool PublishingClient::begin() {
   if (!publish_buffer_->is_full()) return true;
   stream_.flush();  // It is let in.
-  publish_buffer_->call_when_room(go_on());
+  waits_ = publish_buffer_->call_when_room(go_on());
   return false;
 }
 
@@ -79,7 +79,9 @@ bool PublishingClient::on_message(Bytes message) {
   }
   switch (added) {
     case PublishBuffer::Added::yes: return true;
-    case PublishBuffer::Added::full: publish_buffer_->call_when_room(go_on()); return false;
+    case PublishBuffer::Added::full:
+      waits_ = publish_buffer_->call_when_room(go_on());
+      return false;
     case PublishBuffer::Added::too_large:
       (void)on_idle();  // What came before counts.
       stream_.close_later(fmt::format("a message of {} bytes; the limit of the topic is {}",
@@ -96,9 +98,11 @@ bool PublishingClient::on_idle() {
     case PublishBuffer::Added::yes:
       if (std::exchange(published_, added_) != added_ && on_published_) on_published_(added_);
       if (!topic_.throttle().is_ahead()) return true;
-      topic_.throttle().call_when_level(go_on());
+      waits_ = topic_.throttle().call_when_level(go_on());
       return false;
-    case PublishBuffer::Added::full: publish_buffer_->call_when_room(go_on()); return false;
+    case PublishBuffer::Added::full:
+      waits_ = publish_buffer_->call_when_room(go_on());
+      return false;
     default: return false;
   }
 }

@@ -105,12 +105,16 @@ class PublishingClient final : public TopicClient {
  private:
   void add_stats(ClientStats& stats) const override;
   Outcome<void> on_open() override;
-  void on_leave() override { publish_buffer_ = nullptr; }
+  void on_leave() override {
+    publish_buffer_ = nullptr;
+    waits_ = {};
+  }
   // For a wait to end with.
   std::function<void()> go_on();
 
   OnPublished on_published_;
   PublishBuffer* publish_buffer_ = nullptr;
+  WaitingCalls::Place waits_;  // For room, or for consumers.
   std::uint64_t added_ = 0;
   std::uint64_t published_ = 0;
 };
