@@ -89,6 +89,7 @@ struct TopicOptions {
   // been full for longer than `retention`. 0: no limit.
   std::uint64_t retention_bytes = 0;
   std::chrono::milliseconds retention{0};
+  TopicId id{};  // By default a new, random one. For a caller who must know it before the topic is there.
 };
 
 struct DeleteOptions {

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/crash_point.hpp"
 #include "leat/base/replace.hpp"
 #include "leat/compat/gaps.hpp"
 #include "leat/leat.hpp"
@@ -151,6 +152,14 @@ struct BlockSettings {
 };
 static_assert(std::is_trivially_copyable_v<BlockSettings>);
 
+// What a settings topic has: the settings, and of which blocks. While a connection point is closed, its name may have
+// the blocks of one creation and the settings of another.
+struct SettingsRecord {
+  BlockSettings settings;
+  TopicId blocks;
+};
+static_assert(std::is_trivially_copyable_v<SettingsRecord>);
+
 // A member that receives one block at a time: one claimed ahead would wait for the
 // thread's next read.
 struct Reader {
@@ -195,8 +204,11 @@ class ConnectionPoint {
       settings_topic = create_settings(name);
     }
     if (!settings_topic) return settings_topic.error();
-    if (auto done = publish_settings(*settings_topic, settings); !done) return done.error();
-    auto topic = Topic::create(name, options_for(settings));
+    TopicOptions options = options_for(settings);
+    options.id = detail::make_topic_id();
+    if (auto done = publish_settings(*settings_topic, {settings, options.id}); !done)
+      return done.error();
+    auto topic = Topic::create(name, options);
     if (!topic) return topic.error();
     if (auto grown = topic->set_max_capacity(topic->max_capacity_limit()); !grown)
       return grown.error();
@@ -208,11 +220,19 @@ class ConnectionPoint {
   //   wrong_format   the name belongs to something else
   static Result<std::unique_ptr<ConnectionPoint>> attach(const std::string& name,
                                                          const Deadline& deadline) {
-    auto topic = Topic::open(name, deadline);
-    if (!topic) return topic.error();
-    auto settings_topic = Topic::open(settings_name(name));
-    if (settings_topic.error() == Errc::not_found) return Errc::wrong_format;
+    // The settings first: they are there for as long as the blocks are.
+    auto settings_topic = Topic::open(settings_name(name), deadline);
+    if (settings_topic.error() == Errc::not_found && Topic::open(name)) {
+      settings_topic = Topic::open(settings_name(name));  // They may just have been made.
+      if (settings_topic.error() == Errc::not_found) return Errc::wrong_format;
+    }
     if (!settings_topic) return settings_topic.error();
+    // So that this process counts as one that used them, which deletes them if it is the last.
+    if (auto used = settings_topic->publisher(); !used) return used.error();
+    LEAT_CRASH_POINT("simple_ipc:settings");
+    auto topic = Topic::open(name);
+    if (!topic) return topic.error();
+    LEAT_CRASH_POINT("simple_ipc:blocks");
     return assemble(std::move(*topic), std::move(*settings_topic));
   }
 
@@ -232,7 +252,8 @@ class ConnectionPoint {
     BlockSettings changed = settings();
     changed.max_expansions = count;
     if (!changed.is_valid() || changed.limit() > most_blocks()) return Errc::invalid_argument;
-    if (auto done = publish_settings(settings_topic_, changed); !done) return done.error();
+    if (auto done = publish_settings(settings_topic_, {changed, topic_.id()}); !done)
+      return done.error();
     topic_.recheck_offset_limits();  // Including publishers that are below the limit they know.
     return {};
   }
@@ -266,9 +287,9 @@ class ConnectionPoint {
   static constexpr std::uint32_t kParticipants = 1024;
 
   ConnectionPoint(Topic&& topic, Group&& group, Topic&& settings_topic, Subscriber&& subscriber)
-      : topic_{std::move(topic)},
+      : settings_topic_{std::move(settings_topic)},
+        topic_{std::move(topic)},
         group_{std::move(group)},
-        settings_topic_{std::move(settings_topic)},
         subscriber_{std::move(subscriber)} {}
 
   static std::string settings_name(const std::string& name) { return name + ".settings"; }
@@ -279,7 +300,8 @@ class ConnectionPoint {
                                                .delete_when_unused = true,
                                                .participants = kParticipants});
   }
-  static Result<void> publish_settings(const Topic& settings_topic, const BlockSettings& settings) {
+  static Result<void> publish_settings(const Topic& settings_topic,
+                                       const SettingsRecord& settings) {
     auto publisher = settings_topic.publisher();
     if (!publisher) return publisher.error();
     auto done = publisher->publish(Bytes{&settings, sizeof(settings)});
@@ -308,19 +330,19 @@ class ConnectionPoint {
   }
 
   static Result<std::unique_ptr<ConnectionPoint>> assemble(Topic&& topic, Topic&& settings_topic) {
+    // Makes this process count as one that used the topic, so that it deletes the topic if
+    // it is the last.
+    if (auto used = topic.publisher(); !used) return used.error();
     auto subscriber = settings_topic.subscriber({.from = From::beginning, .gating = false});
     if (!subscriber) return subscriber.error();
     auto group = topic.group(
         kGroup,
         {.from = From::beginning, .members = HandlePool<Reader>::kHandles, .in_flight = kHolds});
     if (!group) return group.error();
-    // Makes this process count as one that used the topic, so that it deletes the topic if
-    // it is the last.
-    if (auto used = topic.publisher(); !used) return used.error();
     std::unique_ptr<ConnectionPoint> point{new ConnectionPoint{
         std::move(topic), std::move(*group), std::move(settings_topic), std::move(*subscriber)}};
     const BlockSettings settings = point->settings();
-    if (!settings.is_valid()) return Errc::wrong_format;
+    if (!settings.is_valid()) return Errc::not_found;  // They are of another creation.
     point->block_size_ = settings.block_size;
     return point;
   }
@@ -335,10 +357,11 @@ class ConnectionPoint {
   // Reads settings that were published since the last call. following_ must be locked.
   void follow() {
     (void)subscriber_.poll(1000, [this](const Record& record) {
-      BlockSettings received;
+      SettingsRecord received;
       if (record.value.size() != sizeof(received)) return;
       std::memcpy(&received, record.value.data(), sizeof(received));
-      if (received.is_valid()) settings_ = received;
+      if (received.blocks == topic_.id() && received.settings.is_valid())
+        settings_ = received.settings;
     });
   }
 
@@ -361,9 +384,9 @@ class ConnectionPoint {
   static constexpr char kGroup[] = "readers";
   static constexpr std::uint64_t kLargestSegment = 256 << 20;  // bytes; a topic may have 1024
 
+  Topic settings_topic_;  // Before the blocks, so that it is there for as long as they are.
   Topic topic_;
   Group group_;
-  Topic settings_topic_;
   std::uint32_t block_size_ = 0;  // Constant after assemble().
   const std::uint32_t fork_generation_ = detail::fork_generation();
 

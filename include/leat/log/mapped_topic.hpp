@@ -254,12 +254,21 @@ class MappedTopic {
     return ::fstat(control_fd_.get(), &file) != 0 || file.st_nlink != 0;
   }
   // Whether the topic is deleted, or its files are, or are just being deleted (rm -rf): one of them is gone already.
+  // For a second after it has waited in vain, it does not wait again: a stranger may have written the numbers of many
+  // groups that do not exist.
   bool are_files_deleted() const noexcept {
     constexpr int kChecks = 50;
+    constexpr std::int64_t kAgain = 1'000'000'000;
+    // relaxed: only a time.
+    const bool waits = now_ns() >= no_deletion_until_ns_.load(std::memory_order_relaxed);
     for (int i = 0; i < kChecks; ++i) {
       if (is_deleted() || !has_files()) return true;
+      if (!waits) return false;
+      LEAT_CRASH_POINT("files:wait");
       sleep_a_millisecond();
     }
+    // relaxed: only a time.
+    no_deletion_until_ns_.store(now_ns() + kAgain, std::memory_order_relaxed);
     return false;
   }
   // Tells all participants about the deletion. Any process that finds a deleted topic
@@ -478,6 +487,7 @@ class MappedTopic {
   std::atomic<bool> used_ = false;
   bool made_ = false;
   std::atomic<std::int64_t> no_memory_until_ns_ = 0;
+  mutable std::atomic<std::int64_t> no_deletion_until_ns_ = 0;
   KnownGroups known_groups_;
   MappedOnce read_mapping_;
   MappedOnce write_mapping_;

@@ -177,7 +177,7 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
       std::max<std::uint64_t>(2, (capacity + geometry.segment_size - 1) / geometry.segment_size);
   if (segments > detail::kMaxSegments) return Errc::invalid_argument;
   geometry.segment_count = static_cast<std::uint32_t>(segments);
-  topic.id = detail::make_topic_id();
+  topic.id = options.id.is_known() ? options.id : detail::make_topic_id();
   geometry.key = detail::make_random();
   geometry.partition_count = options.partitions;
   geometry.participant_capacity = options.participants + detail::kSpareSlots;
