@@ -38,7 +38,7 @@ std::string title_of(const LogOptions& log, const DurableLevel& level) {
   if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
   if (level.recycles) title += ", files recycled";
   if (level.in_flight != 0) title += fmt::format(", {} in flight", level.in_flight);
-  if (level.in_flight != 0 && log.publishers == 1 && !level.publisher_keeps)
+  if (level.in_flight != 0 && log.publishers == 1 && !level.publisher_archives)
     title += ", another archiver";
   return title;
 }
@@ -64,7 +64,7 @@ Json parameters_of(const LogOptions& log, const DurableLevel& level) {
           {"durability", name_of(level.durable)},
           {"sync_interval_ns", level.sync_interval.count()},
           {"in_flight", level.in_flight},
-          {"publisher_keeps", level.publisher_keeps},
+          {"publisher_archives", level.publisher_archives},
           {"recycles", level.recycles},
           {"records", log.records},
           {"publishers", log.publishers},
@@ -77,7 +77,7 @@ Json parameters_of(const LogOptions& log, const DurableLevel& level) {
 
 std::optional<double> target_of(const LogOptions& log, const DurableLevel& level) {
   if (log.rate != 0 || level.durable == Durability::interval) return {};
-  if (level.in_flight == 64 && level.publisher_keeps) return 0.7;
+  if (level.in_flight == 64 && level.publisher_archives) return 0.7;
   if (level.in_flight == 8 && log.publishers == 8) return 0.35;
   if (level.in_flight != 0 || level.durable == Durability::fsync || log.publishers != 1) return {};
   if (log.size == 100) return level.recycles ? 0.33 : 0.25;
@@ -146,7 +146,7 @@ Row sqlite_row(const DurablePlan::Case& one, const DurablePlan& plan) {
                                                                    : SqliteLevel::off;
   if (level.durable == Durability::fsync) {
     level.in_flight = kTransaction;
-    level.publisher_keeps = true;  // SQLite writes in the caller's process, too.
+    level.publisher_archives = true;  // SQLite writes in the caller's process, too.
     log.records = plan.records != 0 ? plan.records : 200 * kTransaction;
   }
   Row row{"sqlite",
@@ -357,10 +357,10 @@ std::vector<DurablePlan::Case> usual_durable_cases(const LogOptions& common,
         one.level.in_flight = in_flight;
         if (in_flight == 1) one.log.records = std::max<std::uint64_t>(log.records / 20, 1);
         // One publisher alone with its topic keeps it; seldom does another process.
-        one.level.publisher_keeps = publishers == 1;
+        one.level.publisher_archives = publishers == 1;
         cases.push_back(one);
         if (in_flight != 64) continue;
-        one.level.publisher_keeps = false;
+        one.level.publisher_archives = false;
         cases.push_back(one);
       }
     }

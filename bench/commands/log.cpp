@@ -295,7 +295,7 @@ LogOptions log_options(const LogArguments& options) {
 void run_durable_log(const LogArguments& options, const LogOptions& log, bool has_choice) {
   DurableLevel level = parse_level(options.durable);
   level.in_flight = options.in_flight;
-  level.publisher_keeps = options.in_flight != 0 && options.publishers == 1;
+  level.publisher_archives = options.in_flight != 0 && options.publishers == 1;
   if (level.in_flight != 0 && (options.batch != 1 || options.rate != 0))
     throw Failure(kExitUsage, "--in-flight goes without --batch and --rate");
   if (options.subscribers != 1)

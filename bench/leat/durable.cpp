@@ -215,8 +215,8 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   create_durable(topics, data.path(), level, options.capacity_bytes, TopicOptions{}.file_bytes);
   const Load load = load_of_durable(options, level);
   const Shared<std::uint32_t> changes(0u);
-  const Shared<std::atomic<bool>> publisher_keeps(false);
-  std::atomic<bool>* const keeps = level.publisher_keeps ? &*publisher_keeps : nullptr;
+  const Shared<std::atomic<bool>> publisher_archives(false);
+  std::atomic<bool>* const keeps = level.publisher_archives ? &*publisher_archives : nullptr;
   const auto measure = [&](const auto& make_sender) {
     return measure_one_way(load, place_on(cpus, load.senders, 1), make_sender, [&](std::uint32_t) {
       return ArchiverEnd(topics.directory(), data.path(), *changes, keeps);
@@ -240,7 +240,7 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   DurableCost cost{.messages = cost_per_message(measured, load)};
   cost.messages.receiver_cpu_ns = 0;
   // Without the thread that waits for the end.
-  if (!level.publisher_keeps)
+  if (!level.publisher_archives)
     cost.archiver_cpu_ns_per_byte =
         static_cast<double>(archiver.process.cpu_ns -
                             std::min(archiver.cpu_ns, archiver.process.cpu_ns)) /

@@ -27,7 +27,7 @@ struct DurableLevel {
   std::chrono::nanoseconds sync_interval{0};
   std::uint32_t in_flight = 0;   // 0: it never waits by itself.
   bool recycles = false;         // Only one full file is kept, so that files are used again.
-  bool publisher_keeps = false;  // The archiver is in the publisher's process. Only with in_flight.
+  bool publisher_archives = false;  // The archiver is in the publisher's process. Only with in_flight.
 
   friend bool operator==(const DurableLevel&, const DurableLevel&) = default;
 };

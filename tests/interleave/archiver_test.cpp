@@ -19,7 +19,7 @@ struct ArchiverCase {
   bool may_die = false;
   bool may_stop = false;
   bool hand_over = false;  // In order, now and then.
-  bool depose = false;     // A living archiver is superseded, as if it were stopped.
+  bool supersede = false;     // A living archiver is superseded, as if it were stopped.
   detail::StoredDurability durability = detail::StoredDurability::os;
 };
 
@@ -30,7 +30,7 @@ void archive(ArchivedTopic& topic, const ArchiverCase& c) {
     if (!archiver->is_active()) {
       const std::uint64_t seen = archiver->word();
       const bool is_free = (seen & 1) != 0 || !archiver->is_alive(seen);
-      if (is_free || (c.depose && model::random(4) == 0)) (void)archiver->take_over(seen);
+      if (is_free || (c.supersede && model::random(4) == 0)) (void)archiver->take_over(seen);
       if (!archiver->is_active()) {
         archiver->leave();
         model::yield();
@@ -141,11 +141,11 @@ TEST(Archiver, AnotherTakesOverFromOneThatDies) {
 }
 
 TEST(Archiver, ASupersededOneChangesNothing) {
-  EXPECT_TRUE(holds("deposed", {.archivers = 3, .depose = true}));
-  EXPECT_TRUE(holds("stopped", {.archivers = 3, .may_stop = true, .depose = true}));
+  EXPECT_TRUE(holds("superseded", {.archivers = 3, .supersede = true}));
+  EXPECT_TRUE(holds("stopped", {.archivers = 3, .may_stop = true, .supersede = true}));
   EXPECT_TRUE(holds(
       "everything",
-      {.archivers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
+      {.archivers = 3, .may_die = true, .may_stop = true, .hand_over = true, .supersede = true}));
 }
 
 // Others wait longer for an archiver that says that it waits for the disk. A superseded one must not hide that.
@@ -185,7 +185,7 @@ TEST(Archiver, SuccessorsBeginWhereStableStorageEnds) {
                                              .may_die = true,
                                              .may_stop = true,
                                              .hand_over = true,
-                                             .depose = true,
+                                             .supersede = true,
                                              .durability = durability}));
   }
 }

@@ -78,7 +78,7 @@ class Archiver {
     if (!records) return records.error();
     records_ = *records;
     checkpoint_.reset();
-    retention_.begin_term();
+    retention_.begin_epoch();
     auto begun = wait_for_disk([&]() -> Result<void> {
       delete_spares(disk_, directory_);  // of earlier archivers
       auto ready = (seen & 1) != 0 ? continue_files() : begin_new_files();

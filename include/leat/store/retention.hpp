@@ -1,7 +1,7 @@
 // Deletes segment files that a topic does not keep any longer, or keeps one to be used again.
 //
 //     Retention retention{disk, directory, manifest.topic};
-//     retention.begin_term();
+//     retention.begin_epoch();
 //     retention.share_ages(checkpoint.misdated);
 //     if (retention.begin()) retention.expire(partition, writer, false);
 //
@@ -66,7 +66,7 @@ class Retention {
   }
 
   // Called when an archiver takes over: it relies on the wall clock once, now.
-  void begin_term(const ClockReadings& now = ClockReadings::now()) {
+  void begin_epoch(const ClockReadings& now = ClockReadings::now()) {
     ages_.begin(now);
     noted_.clear();
     kept_.clear();

@@ -93,7 +93,7 @@ std::size_t GroupDispatcher::room_of(const GroupConsumer& consumer) const {
   return is_full ? 0 : std::min(most - in_flight.size(), most_records());
 }
 
-bool GroupDispatcher::has_ready_puller() const {
+bool GroupDispatcher::has_ready_consumer() const {
   return std::any_of(consumers_.begin(), consumers_.end(),
                      [this](const GroupConsumer* consumer) { return room_of(*consumer) != 0; });
 }
@@ -107,7 +107,7 @@ void GroupDispatcher::watch_for_stalls() {
   if (!may_stall || stalled_.is_running()) return;
   stalled_.start(kStalled, [this, dealt = dealt_total_] {
     take_back_from_stalled();
-    if (dealt == dealt_total_ && !has_ready_puller()) requeue_received();
+    if (dealt == dealt_total_ && !has_ready_consumer()) requeue_received();
     deal();  // And watches on.
   });
 }
@@ -165,7 +165,7 @@ void GroupDispatcher::deal() {
   }
   // While the member is full, its descriptor is readable; a consumer that has sent something comes back here.
   const bool may_find =
-      has_ready_puller() && !has_failed_ && !is_full_ && dealt_ == received_.size();
+      has_ready_consumer() && !has_failed_ && !is_full_ && dealt_ == received_.size();
   if (may_find && !published_offset_.is_reached(reached_)) watcher_->arm();
   if (!has_failed_) watch_for_stalls();
 }

@@ -126,7 +126,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   bool receive();
   // The most records for one consumer at a time. Many at once cost fewer system calls.
   std::size_t most_records() const;
-  bool has_ready_puller() const;
+  bool has_ready_consumer() const;
   // How many it may be given now. One that acknowledges may do so in lots.
   std::size_t room_of(const GroupConsumer& consumer) const;
   // Starts to look for records that go nowhere.

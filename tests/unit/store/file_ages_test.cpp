@@ -28,7 +28,7 @@ constexpr std::int64_t kBoot = 10 * kHour;
 // Files of one record, dated as the test says, and an archiver whose clocks the test sets.
 class FileAges : public ::testing::Test {
  protected:
-  FileAges() : store_{manifest()}, writer_{store_.writer()} { begin_term(); }
+  FileAges() : store_{manifest()}, writer_{store_.writer()} { begin_epoch(); }
 
   static detail::Manifest manifest() {
     detail::Manifest made = small_manifest();
@@ -61,8 +61,8 @@ class FileAges : public ::testing::Test {
     retention_.note_made(writer_.file_name(), now_);
   }
 
-  void begin_term() {
-    retention_.begin_term(now_);
+  void begin_epoch() {
+    retention_.begin_epoch(now_);
     retention_.share_ages(stored_);
   }
   void pass(std::int64_t ms) {
@@ -102,7 +102,7 @@ TEST_F(FileAges, FilesGoWhenTheNextOneIsTooOld) {
 // Somebody has deleted a file by hand. The list is made again: otherwise nothing would expire until it is old.
 TEST_F(FileAges, AFileThatIsGoneIsForgotten) {
   for (int i = 0; i < 50; ++i) file_dated(kToday - kHour / 2);
-  begin_term();
+  begin_epoch();
   EXPECT_FALSE(*retention_.expire(0, writer_, true, now_));  // Lists them; the last ones are read.
   const auto files = detail::list_segments(store_.directory(), 1)->front().live;
   std::filesystem::remove(store_.topic_path() + '/' + files[5].text());
@@ -120,10 +120,10 @@ TEST_F(FileAges, AFileDatedInTheFutureAgesFromWhenAnArchiverSawThat) {
   ASSERT_EQ(stored_.size(), 1U);
   // Another archiver goes on counting.
   pass(kHour / 2);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 4U);
   pass(kHour / 2 + 1);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 1U);
   // Nothing is remembered of files that are gone.
   file_dated(now_.wall_ms);
@@ -142,7 +142,7 @@ TEST_F(FileAges, AFileDatedInTheFutureIsSeenBehindOthers) {
   for (int turn = 0; turn < 4; ++turn) EXPECT_EQ(expire(), 201U);
   EXPECT_EQ(stored_.size(), 1U);
   pass(kHour + 1);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 1U);
 }
 
@@ -151,7 +151,7 @@ TEST_F(FileAges, AClockThatGoesAheadAgainAndAgainStopsNothing) {
   for (int round = 0; round < 100; ++round) {
     file_dated(now_.wall_ms + kYear);
     file_dated(now_.wall_ms);
-    begin_term();
+    begin_epoch();
     (void)expire();
     EXPECT_LE(stored_.size(), detail::kMostMisdated);
     pass(kHour / 100);
@@ -167,7 +167,7 @@ TEST_F(FileAges, AFileDatedBeforeItsPredecessorAgesFromWhenAnArchiverSawThat) {
   file_dated(kToday);
   EXPECT_EQ(expire(), 4U);
   pass(kHour / 2);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 4U);
   pass(kHour / 2 + 1);
   EXPECT_EQ(expire(), 1U);
@@ -204,7 +204,7 @@ TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAnArchiverSawThat) {
   file_dated(2);
   EXPECT_EQ(expire(), 3U);
   pass(kHour / 2);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 3U);
   pass(kHour / 2 + 1);
   EXPECT_EQ(expire(), 1U);
@@ -216,13 +216,13 @@ TEST_F(FileAges, AnArchiverWithAClockBehindDatesNoFileForLaterOnes) {
   file_dated(kToday + kYear);
   file_dated(kToday + kYear + 1);
   now_ = {1000, 1000};
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 3U);
   now_ = {kToday + 2, 3000};
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 3U);
   pass(kHour / 2);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 3U);
   pass(kHour / 2 + 1);
   EXPECT_EQ(expire(), 1U);
@@ -233,13 +233,13 @@ TEST_F(FileAges, AnArchiverWithAClockAheadKeepsNoFileForYears) {
   file_dated(0);
   file_dated(1);
   now_.wall_ms += kYear;
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 2U);
   now_.wall_ms -= kYear;
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 2U);
   pass(kHour / 2);
-  begin_term();
+  begin_epoch();
   pass(kHour / 2 + 1);
   EXPECT_EQ(expire(), 1U);
 }
@@ -253,11 +253,11 @@ TEST_F(FileAges, AnArchiverIn1970ForgetsNothingThatWasNoticed) {
     EXPECT_EQ(expire(), 2U);
     const detail::ClockReadings right = now_;
     now_.wall_ms = 1000;
-    begin_term();
+    begin_epoch();
     EXPECT_EQ(expire(), 2U);
     now_ = right;
     pass(kHour / 2 + 1);
-    begin_term();
+    begin_epoch();
   }
   EXPECT_EQ(expire(), 1U);
 }
@@ -282,7 +282,7 @@ TEST_F(FileAges, ABootIn1970DeletesNothingAtOnce) {
   file_dated(kToday - 2);
   file_dated(kToday - 1);
   now_ = {1000, 1000};
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 2U);
   file_made_now();
   pass(kHour / 10);
@@ -290,7 +290,7 @@ TEST_F(FileAges, ABootIn1970DeletesNothingAtOnce) {
   EXPECT_EQ(expire(), 4U);
   now_.wall_ms += kToday;
   EXPECT_EQ(expire(), 4U);
-  begin_term();
+  begin_epoch();
   EXPECT_EQ(expire(), 4U);
   pass(kHour + 1);
   EXPECT_EQ(expire(), 1U);

@@ -73,7 +73,7 @@ TEST_F(RetentionSteps, ListsTheFilesOnceForAsManyNewOnes) {
 // An archiver takes over where there are more files than it can measure in one step.
 TEST_F(RetentionSteps, ManyFilesAreMeasuredInSteps) {
   for (int i = 0; i < 600; ++i) make_file();
-  retention_.begin_term();
+  retention_.begin_epoch();
   EXPECT_TRUE(expire());
   EXPECT_TRUE(expire());
   EXPECT_EQ(files(), 600U);
