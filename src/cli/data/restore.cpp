@@ -63,7 +63,7 @@ detail::Manifest manifest_of_backup(const DataFiles& files) {
 }
 
 // Reads all of it, and says what is damaged.
-void check(const DataFiles& files) {
+void report_damage(const DataFiles& files) {
   constexpr std::size_t kShown = 10;
   auto report = detail::check_store(detail::Disk::system(), files.directory.get());
   if (!report) fail(report.error(), files);
@@ -106,7 +106,7 @@ void restore(const RestoreArguments& arguments) {
   if (detail::has_store({}, from.topic) ||
       (topics && detail::has_name(topics->get(), from.topic.c_str())))
     fail_to_restore({Errc::exists, 0}, from, data_path);
-  check(from);
+  report_damage(from);
   (void)writable_data_directory();
   auto data = detail::open_data_directory({}, false);
   if (!data) fail_to_restore(data.error(), from, data_path);
