@@ -511,7 +511,7 @@ inline Result<std::shared_ptr<MappedTopic>> make_window(const Fd& directory,
   auto topic = made ? create_topic(directory, name, window) : made.error();
   if (!topic) {
     // Nobody has published: else the next process would take the topic for one that was not closed.
-    (void)store_closed(disk, store->directory.get(), *manifest);
+    (void)store_closed(disk, store->directory.get(), *recovered);
     return topic.error();
   }
   LEAT_CRASH_POINT("open:window_made");
