@@ -171,12 +171,14 @@ class Topic {
   // Creates a topic and opens it. Of several processes that create the same name at once exactly
   // one succeeds, the others get `exists`. Makes the directory if it is missing.
   //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
-  //   no_space           the file system has no room for it; nothing is left behind
+  //   no_space           the file system has no room for it; nothing is left behind, except a durable topic that
+  //                      another process has opened meanwhile: it stays
   //   not_allowed        the options that a durable topic cannot have: the policies overwrite and
   //                      grow, retain_all, evict_after, delete_when_unused
   //   invalid_argument   also: a sync_interval with another durability than interval; retention of a
   //                      topic that is not durable, or below zero
-  //   exists, permission, wrong_format, busy, deleted
+  //   deleted            others delete the name again and again, for 5 s
+  //   exists, permission, wrong_format, busy
   static Result<Topic> create(const std::string& name, const TopicOptions& options = {});
 
   // Opens a topic in a directory (empty: as in TopicOptions). A durable topic that no process has

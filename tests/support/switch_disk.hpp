@@ -38,8 +38,11 @@ class SwitchDisk : public detail::Disk {
   void fail_opens(int error) noexcept { open_error_ = error; }
   // Opens of the files that groups are saved in.
   void fail_groups(int error) noexcept { group_error_ = error; }
+  // Reads of both copies of the checkpoint.
+  void hide_checkpoints(bool on) noexcept { hides_checkpoints_ = on; }
   void mend() noexcept {
     sync_error_ = names_error_ = write_error_ = open_error_ = group_error_ = 0;
+    hides_checkpoints_ = false;
   }
   // Syncs, or room for new files, take as long as this, and then go on.
   void hold_syncs(bool on) noexcept { holds_syncs_ = on; }
@@ -55,6 +58,9 @@ class SwitchDisk : public detail::Disk {
     if (const int number = group_error_;
         number != 0 && std::string_view{name}.starts_with("group-"))
       return error_of(number);
+    if (hides_checkpoints_ && (flags & O_CREAT) == 0 &&
+        std::string_view{name}.starts_with("checkpoint-"))
+      return error_of(EIO);
     return Disk::open(directory, name, flags, mode);
   }
   Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept override {
@@ -120,6 +126,7 @@ class SwitchDisk : public detail::Disk {
   std::atomic<int> write_error_ = 0;
   std::atomic<int> open_error_ = 0;
   std::atomic<int> group_error_ = 0;
+  std::atomic<bool> hides_checkpoints_ = false;
   std::atomic<bool> holds_syncs_ = false;
   std::atomic<bool> holds_allocations_ = false;
   std::atomic<std::uint64_t> syncs_ = 0;

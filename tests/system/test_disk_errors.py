@@ -1,5 +1,7 @@
 """A disk that fails, and files that are missing or in another place: a command names what it is."""
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +58,32 @@ def test_a_missing_lock_is_named_and_made_anew(leat, tmp_path):
     found = leat("fsck", "orders")
     assert found.returncode == 5 and "lock: it is missing" in found.stdout
     leat("fsck", "--repair", "orders", check=True)
+    assert leat("sub", "orders", "--from", "beginning", "--exit", check=True).stdout == "a\nb\n"
+
+
+def test_what_is_no_file_is_named(leat, tmp_path):
+    leat.environment["LEAT_DATA_DIR"] = str(tmp_path / "data")
+    leat("topic", "create", "orders", "--durable", "os", check=True)
+    leat("pub", "orders", "a", "b", check=True)
+    files = tmp_path / "data" / "orders"
+    segment = next(files.glob("segment-*")).name
+    moved = tmp_path / "moved"
+    makers = [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(moved)]
+    for name in ("lock", "manifest-0", "checkpoint-1", segment):
+        (files / name).rename(moved)
+        for make in makers:
+            make(files / name)
+            for command in (["fsck", "orders"], ["fsck", "--repair", "orders"], ["fsck", "--json", "orders"]):
+                refused = leat(*command)
+                assert refused.returncode == 5, (name, refused)
+                text = refused.stderr if name != "lock" or "--repair" in command else refused.stdout
+                assert name in text and "not a regular file" in text, (name, refused)
+            if (files / name).is_dir() and not (files / name).is_symlink():
+                (files / name).rmdir()
+            else:
+                (files / name).unlink()
+        moved.rename(files / name)
+    leat("fsck", "orders", check=True)
     assert leat("sub", "orders", "--from", "beginning", "--exit", check=True).stdout == "a\nb\n"
 
 

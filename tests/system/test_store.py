@@ -81,6 +81,30 @@ def test_dump_in_hexadecimal(leat, data):
                            "  00000000  66 69 72 73 74                                   |first|\n")
 
 
+@pytest.mark.parametrize("later", [400, 1600])
+def test_dump_goes_on_behind_files_that_retention_deletes_meanwhile(leat, tmp_path, later):
+    leat.environment["LEAT_DATA_DIR"] = str(tmp_path / "data")
+    leat("topic", "create", TOPIC, "--durable", "os", "--file-size", "64KiB", "--capacity", "64KiB",
+         "--retention-bytes", "1MiB", check=True)
+    leat("pub", TOPIC, "--generate", 1000, "--count", 800, check=True)
+    dump = leat.start("dump", TOPIC)
+    lines = [dump.stdout.readline()]  # It waits in the first files, for a pipe that is full.
+    leat("pub", TOPIC, "--generate", 1000, "--count", later, check=True)
+    lines += dump.stdout.readlines()
+    assert dump.wait(timeout=60) == 0, dump.stderr.read()
+    reached = 0
+    gaps = []
+    for line in lines:
+        gap = re.fullmatch(r"0 (\d+) gap of (\d+): (.*)\n", line)
+        assert int(line.split(" ")[1]) == reached
+        reached += int(gap[2]) if gap else 1
+        if gap:
+            gaps.append(gap[3])
+    assert gaps == ["overwritten"]
+    # It ends where the records ended when it began, unless even these are gone.
+    assert reached == 800 if later == 400 else reached > 800
+
+
 def test_dump_ends_quietly_when_the_reader_goes(leat, data):
     process = leat.start("dump", TOPIC)
     assert process.stdout.readline()

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -231,8 +232,9 @@ class Archiver {
     }
     LEAT_CRASH_POINT("archiver:files_ended");
     if (!has_all_files) {  // A last file is as an archiver that died left it.
-      if (auto ended = recover(disk_, directory_, manifest_); !ended) return ended.error();
-      checkpoint_.reset();
+      auto ended = recover(disk_, directory_, manifest_);
+      if (!ended) return ended.error();
+      checkpoint_ = std::move(ended->checkpoint);
     }
     return store_checkpoint(true);
   }
@@ -511,7 +513,12 @@ class Archiver {
     auto loaded = CheckpointFile::load(disk_, directory_, manifest_);
     if (!loaded) return loaded.error();
     if (!is_closed && loaded->value().state.generation > epoch()) return Errc::not_in_flight;
-    checkpoint_ = std::move(*loaded);
+    // A copy that the disk does not return now may be the newest, and the next checkpoint needs a higher sequence number.
+    // No copy is newer than what this archiver loaded or stored last.
+    const bool is_newest = loaded->is_known() && !loaded->has_hidden();
+    if (!checkpoint_ && !loaded->is_known() && loaded->has_hidden())
+      return Error{Errc::io_error, EIO};
+    if (!checkpoint_ || is_newest) checkpoint_ = std::move(*loaded);
     Checkpoint next = checkpoint_->value();
     retention_.share_ages(next.misdated);
     next.state = {epoch(), 0, is_closed ? 1U : 0U, 0};

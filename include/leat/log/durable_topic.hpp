@@ -378,6 +378,22 @@ inline Result<void> delete_closed(const Fd& topics, const std::string& data_dire
   return or_try_again(delete_store(data->get(), name, *directory));
 }
 
+// Deletes a durable topic that this process has just made and could not open, unless another process has opened it
+// meanwhile: then it may have records. Errors do not matter: the topic stays.
+inline void delete_unopened(const std::string& data_directory, const std::string& name,
+                            const TopicId& id) {
+  auto data = open_data_directory(data_directory, false);
+  if (!data) return;
+  auto store = OpenStore::open(data->get(), name);
+  if (!store) return;
+  // Nobody opens the topic under this lock. Whoever opened it before has named a window in the manifest.
+  auto alone = store->attached.try_lock(kAttachLock);
+  if (!alone || !*alone) return;
+  auto manifest = load_manifest(Disk::system(), store->directory.get());
+  if (!manifest || manifest->id != id || manifest->window.key != 0) return;
+  (void)delete_store(data->get(), name, store->directory);
+}
+
 // Finds the window of a topic that is to be deleted; null if the topic had none, and is deleted now.
 // `directory` may be empty: there is no LEAT_DIR. Errors as for Topic::delete_topic.
 inline Result<std::shared_ptr<MappedTopic>> window_to_delete(const Fd& directory,
@@ -489,6 +505,7 @@ inline Result<std::shared_ptr<MappedTopic>> make_window(const Fd& directory,
   if (!recovered) return recovered.error();
   LEAT_CRASH_POINT("open:recovered");
 
+  const Manifest before = *manifest;
   if (!manifest->id.is_known()) manifest->id = make_topic_id();
   NewTopic window = window_of(manifest->topic);
   window.id = manifest->id;
@@ -511,7 +528,9 @@ inline Result<std::shared_ptr<MappedTopic>> make_window(const Fd& directory,
   auto topic = made ? create_topic(directory, name, window) : made.error();
   if (!topic) {
     // Nobody has published: else the next process would take the topic for one that was not closed.
-    (void)store_closed(disk, store->directory.get(), *manifest);
+    (void)store_closed(disk, store->directory.get(), *recovered);
+    // And the window was never there: delete_unopened() relies on that.
+    (void)store_manifest(disk, store->directory.get(), before);
     return topic.error();
   }
   LEAT_CRASH_POINT("open:window_made");

@@ -352,28 +352,36 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   if (makes_no_sense) return Errc::not_allowed;
   auto created = new_topic(options);
   if (!created) return created.error();
-  const detail::Manifest manifest = detail::manifest_of(*created, options);
+  detail::Manifest manifest = detail::manifest_of(*created, options);
   if (!manifest.is_valid()) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, true);
   if (!directory) return directory.error();
-  auto taken = detail::attach_files(*directory, name);
-  if (taken && (*taken)->is_deleted()) {
-    if (auto finished = detail::finish_deletion(*directory, name); !finished)
-      return finished.error();
-    taken = Errc::not_found;
+  for (const Deadline deadline{detail::kOpeningTakes};;) {
+    auto taken = detail::attach_files(*directory, name);
+    if (taken && (*taken)->is_deleted()) {
+      if (auto finished = detail::finish_deletion(*directory, name); !finished)
+        return finished.error();
+      taken = Errc::not_found;
+    }
+    if (taken || taken.error() != Errc::not_found)
+      return taken ? Error{Errc::exists} : taken.error();
+    auto data = detail::open_data_directory(options.data_directory, true);
+    if (!data) return data.error();
+    auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
+    if (!made) return made.error();
+    auto topic = attach(*directory, name, options.directory, options.data_directory);
+    if (topic) return topic;
+    if (topic.error() != Errc::not_found) {
+      *directory = detail::Fd{};  // Frees descriptors, for lack of which it may have failed.
+      *data = detail::Fd{};
+      detail::delete_unopened(options.data_directory, name, manifest.id);
+      return topic;
+    }
+    // Another process has deleted the topic, and may have used it. So the next one has an identity of its own.
+    if (deadline.passed()) return Errc::deleted;
+    manifest.id = detail::make_topic_id();
+    manifest.topic.salt = detail::make_random();
   }
-  if (taken || taken.error() != Errc::not_found) return taken ? Error{Errc::exists} : taken.error();
-  auto data = detail::open_data_directory(options.data_directory, true);
-  if (!data) return data.error();
-  auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
-  if (!made) return made.error();
-  auto topic = attach(*directory, name, options.directory, options.data_directory);
-  if (!topic) {
-    *directory = detail::Fd{};  // Frees descriptors, for lack of which it may have failed.
-    *data = detail::Fd{};
-    (void)detail::delete_closed({}, options.data_directory, name);
-  }
-  return topic;
 }
 
 // For a topic with delete_when_unused: keeps it while this process has it open, by a lock that all

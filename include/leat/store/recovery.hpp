@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/assert.hpp"
 #include "leat/base/crash_point.hpp"
 #include "leat/store/frame_records.hpp"
 #include "leat/store/manifest.hpp"
@@ -51,6 +52,7 @@ struct PartitionEnd {
 struct Recovered {
   std::uint64_t generation = 0;  // greater than that of every file
   std::vector<PartitionEnd> partitions;
+  CheckpointFile checkpoint{};  // as recover() has stored it
 
   std::uint64_t cut_bytes() const noexcept { return sum(&PartitionEnd::cut_bytes); }
   std::uint64_t cut_records() const noexcept { return sum(&PartitionEnd::cut_records); }
@@ -450,18 +452,19 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
   for (int copy = 0; copy < 2; ++copy) {
     if (auto stored = file->store(disk, directory, checkpoint); !stored) return stored.error();
   }
+  recovered->checkpoint = std::move(*file);
   return recovered;
 }
 
 // Stores that a topic which was recovered, and not used since, was closed in order. Twice, so that both copies
-// are whole.
-inline Result<void> store_closed(Disk& disk, int directory, const Manifest& manifest) {
-  auto checkpoint = CheckpointFile::load(disk, directory, manifest);
-  if (!checkpoint) return checkpoint.error();
+// are whole. Does not load the checkpoint again: a load that fails finds no offsets, and these would be stored.
+inline Result<void> store_closed(Disk& disk, int directory, Recovered& recovered) {
+  CheckpointFile& checkpoint = recovered.checkpoint;
+  LEAT_ASSERT(checkpoint.is_known());  // Not recovered.
   for (int copy = 0; copy < 2; ++copy) {
-    Checkpoint closed = checkpoint->value();
+    Checkpoint closed = checkpoint.value();
     closed.state.is_clean = 1;
-    auto stored = checkpoint->store(disk, directory, std::move(closed));
+    auto stored = checkpoint.store(disk, directory, std::move(closed));
     if (!stored) return stored;
   }
   return {};
@@ -471,7 +474,7 @@ inline Result<void> store_closed(Disk& disk, int directory, const Manifest& mani
 inline Result<Recovered> recover_and_close(Disk& disk, int directory, const Manifest& manifest) {
   auto recovered = recover(disk, directory, manifest);
   if (!recovered) return recovered;
-  auto closed = store_closed(disk, directory, manifest);
+  auto closed = store_closed(disk, directory, *recovered);
   if (!closed) return closed.error();
   return recovered;
 }

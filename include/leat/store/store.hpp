@@ -145,8 +145,7 @@ class StoreCheck {
     auto names = names_in(directory_);
     if (!names) return names.error();
     std::sort(names->begin(), names->end());
-    if (!std::binary_search(names->begin(), names->end(), kDataLock))
-      damage(kDataLock, "it is missing, and without it no process can open the topic");
+    check_lock();
     for (const std::string& name : *names) {
       if (name.starts_with(kCutPrefix)) {
         note(name, "what recovery cut off; Leat never reads it, and you may delete it");
@@ -159,6 +158,16 @@ class StoreCheck {
       }
     }
     return {};
+  }
+
+  void check_lock() {
+    const auto lock = disk_.open(directory_, kDataLock, O_RDONLY, 0);
+    if (lock.error() == Errc::not_found)
+      damage(kDataLock, "it is missing, and without it no process can open the topic");
+    else if (lock.error() == Errc::wrong_format)
+      damage(kDataLock, "it is not a regular file, and without one no process can open the topic");
+    else if (is_unreadable(lock.error()))
+      damage(kDataLock, "the disk does not let it be opened, and so no process can open the topic");
   }
 
   Result<void> check_groups() {

@@ -34,6 +34,22 @@ namespace {
                             path, std::strerror(error.system_error))};
 }
 
+// The name of something that is not a regular file, where a topic has one; empty if there is none.
+std::string find_irregular(const DataFiles& files) {
+  auto names = detail::names_in(files.directory.get());
+  if (!names) return {};
+  for (const std::string& name : *names) {
+    const bool is_own = name == detail::kDataLock || name.starts_with(detail::kManifest) ||
+                        name.starts_with(detail::kCheckpoint) ||
+                        name.starts_with(detail::kSegmentPrefix) ||
+                        name.starts_with(detail::kSavedGroupPrefix);
+    if (!is_own) continue;
+    const auto file = detail::Disk::system().open(files.directory.get(), name.c_str(), O_RDONLY, 0);
+    if (file.error() == Errc::wrong_format) return name;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string writable_data_directory() {
@@ -92,6 +108,12 @@ void fail(Error error, const DataFiles& files) {
                     fmt::format("no permission for the files of topic '{}' (ls -l {})", files.topic,
                                 files.path)};
     case Errc::wrong_format:
+      if (const std::string name = find_irregular(files); !name.empty())
+        throw Failure{
+            kExitFormat,
+            fmt::format("{}/{} is not a regular file: move it away, and put the file back "
+                        "if you have it",
+                        files.path, name)};
       throw Failure{kExitFormat,
                     fmt::format("{} was written by a newer version of Leat, or is not the "
                                 "directory of a topic",

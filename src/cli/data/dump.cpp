@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -108,15 +110,91 @@ void append_gap(const Event& gap, const DumpArguments& arguments, std::string& t
                     name_of(gap.reason));
 }
 
+// One partition's records and gaps. If the topic is in use, retention may delete files meanwhile, or let them be used
+// again: then the files are listed again, and what they had is a gap `overwritten`.
+class PartitionReader {
+ public:
+  // `known` has the files with that end.
+  PartitionReader(const DataFiles& files, const detail::ManifestTopic& topic,
+                  std::uint32_t partition, const detail::PartitionEnd& end,
+                  const detail::SegmentList& known)
+      : files_{files}, topic_{topic}, partition_{partition}, end_{end} {
+    if (!known.live.empty()) last_known_ = known.live.back();
+  }
+
+  void seek(std::uint64_t offset) {
+    list(offset);
+    offset_ = std::max(offset, oldest_);
+  }
+
+  // False at the end. A record's views are valid until the next call.
+  bool next(detail::StoredEntry& entry) {
+    bool is_confirmed = false;
+    for (int lists = 0;; ++lists) {
+      auto more = records_->next(entry);
+      if (!more && (more.error() != Errc::not_found || lists == kTries)) fail(more.error(), files_);
+      const bool is_damage =
+          more && *more && !entry.is_record && entry.gap.reason == GapReason::damaged;
+      if (more && (!is_damage || is_confirmed || lists == kTries)) return *more && pass(entry);
+      const std::uint64_t oldest = oldest_;
+      list(offset_);
+      if (oldest_ > offset_) {
+        entry.is_record = false;
+        entry.gap = {offset_, oldest_ - offset_, GapReason::overwritten, partition_};
+        return pass(entry);
+      }
+      is_confirmed = oldest_ == oldest;  // No file has gone.
+    }
+  }
+
+ private:
+  static constexpr int kTries = 10;  // of listing files while some are being deleted
+
+  void list(std::uint64_t offset) {
+    for (int attempt = 1;; ++attempt) {
+      auto found = try_to_list(offset);
+      if (found) return;
+      if (found.error() != Errc::not_found || attempt == kTries) fail(found.error(), files_);
+    }
+  }
+
+  Result<void> try_to_list(std::uint64_t offset) {
+    auto lists = detail::list_segments(files_.directory.get(), topic_.partition_count);
+    if (!lists) return lists.error();
+    detail::SegmentList& segments = (*lists)[partition_];
+    if (segments.live.empty() && last_known_) return Errc::not_found;  // The topic is deleted.
+    oldest_ = segments.live.empty() ? 0 : segments.live.front().base_offset;
+    has_new_files_ = last_known_ && segments.live.back() != *last_known_;
+    detail::StoredFrames frames{detail::Disk::system(), files_.directory.get(), topic_.salt,
+                                partition_, std::move(segments)};
+    frames.expect_end(end_.frames_end, end_.is_clean ? end_.next_offset : 0);
+    records_.emplace(std::move(frames));
+    return records_->seek(std::max(offset, oldest_));
+  }
+
+  // False for what was published in later files: the end would move on and on.
+  bool pass(const detail::StoredEntry& entry) noexcept {
+    const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
+    offset_ = entry.is_record ? first + 1 : first + entry.gap.count;
+    return !has_new_files_ || first < end_.frames_end;
+  }
+
+  const DataFiles& files_;
+  const detail::ManifestTopic& topic_;
+  std::uint32_t partition_;
+  const detail::PartitionEnd& end_;
+  std::optional<detail::SegmentName> last_known_;
+  std::optional<detail::StoredRecords> records_;
+  std::uint64_t offset_ = 0;  // of the next entry
+  std::uint64_t oldest_ = 0;  // Where the oldest listed file begins.
+  bool has_new_files_ = false;
+};
+
 // Writes one partition's records; false if nobody reads the output any more.
-bool dump_partition(detail::StoredRecords records, const DataFiles& files,
-                    const DumpArguments& arguments, Output& output) {
-  if (auto found = records.seek(arguments.from); !found) fail(found.error(), files);
+bool dump_partition(PartitionReader reader, const DumpArguments& arguments, Output& output) {
+  reader.seek(arguments.from);
   detail::StoredEntry entry;
-  while (!output.is_closed()) {
-    auto more = records.next(entry);
-    if (!more) fail(more.error(), files);
-    if (!*more) break;
+  while (!output.is_closed() && reader.next(entry)) {
     if ((entry.is_record ? entry.record.offset : entry.gap.first) > arguments.to) break;
     if (entry.is_record) {
       append_record(entry.record, arguments, output.text());
@@ -126,6 +204,19 @@ bool dump_partition(detail::StoredRecords records, const DataFiles& files,
     if (output.is_large()) output.flush();
   }
   return !output.is_closed();
+}
+
+// Retention may delete files meanwhile.
+detail::Recovered find_ends(const DataFiles& files, const detail::Manifest& manifest) {
+  constexpr int kTries = 10;
+  detail::Disk& disk = detail::Disk::system();
+  for (int attempt = 1;; ++attempt) {
+    auto checkpoint = detail::CheckpointFile::load(disk, files.directory.get(), manifest);
+    if (!checkpoint) fail(checkpoint.error(), files);
+    auto ends = detail::find_ends(disk, files.directory.get(), manifest, *checkpoint);
+    if (ends) return std::move(*ends);
+    if (ends.error() != Errc::not_found || attempt == kTries) fail(ends.error(), files);
+  }
 }
 
 void dump(const DumpArguments& arguments) {
@@ -140,23 +231,16 @@ void dump(const DumpArguments& arguments) {
     throw Failure{kExitUsage,
                   fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
                               *arguments.partition, arguments.topic, partitions - 1)};
-  detail::Disk& disk = detail::Disk::system();
-  const int directory = files.directory.get();
-  auto checkpoint = detail::CheckpointFile::load(disk, directory, manifest);
-  if (!checkpoint) fail(checkpoint.error(), files);
-  auto ends = detail::find_ends(disk, directory, manifest, *checkpoint);
-  if (!ends) fail(ends.error(), files);
-  auto lists = detail::list_segments(directory, partitions);
+  const detail::Recovered ends = find_ends(files, manifest);
+  auto lists = detail::list_segments(files.directory.get(), partitions);
   if (!lists) fail(lists.error(), files);
   std::signal(SIGPIPE, SIG_IGN);
   const StopOnSignal signals;
   Output output{signals};
   for (std::uint32_t i = 0; i < partitions; ++i) {
     if (arguments.partition && *arguments.partition != i) continue;
-    detail::StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
-    const detail::PartitionEnd& end = ends->partitions[i];
-    frames.expect_end(end.frames_end, end.is_clean ? end.next_offset : 0);
-    if (!dump_partition(detail::StoredRecords{std::move(frames)}, files, arguments, output)) break;
+    PartitionReader reader{files, manifest.topic, i, ends.partitions[i], (*lists)[i]};
+    if (!dump_partition(std::move(reader), arguments, output)) break;
   }
   output.flush();
 }

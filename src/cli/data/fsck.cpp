@@ -33,12 +33,19 @@ detail::StoreReport check(const DataFiles& files) {
   return std::move(*report);
 }
 
-// Makes the file that processes lock, if it is missing: a copy may leave out empty files.
+// Makes the file that processes lock, if it is missing: a copy may leave out empty files. Does not replace anything
+// else: a process may still have the topic open by the file that had the name before.
 void make_lock(const DataFiles& files) {
   const int directory = files.directory.get();
-  if (detail::has_name(directory, detail::kDataLock)) return;
-  const detail::Manifest manifest = manifest_of(files);
   detail::Disk& disk = detail::Disk::system();
+  const auto present = disk.open(directory, detail::kDataLock, O_RDONLY, 0);
+  if (present.error() == Errc::wrong_format)
+    throw Failure{kExitFormat,
+                  fmt::format("{}/{} is not a regular file: end the processes that use topic '{}', "
+                              "remove it, then run `leat fsck --repair {}` again",
+                              files.path, detail::kDataLock, files.topic, files.topic)};
+  if (present.error() != Errc::not_found) return;
+  const detail::Manifest manifest = manifest_of(files);
   auto made = detail::make_file(disk, directory, detail::kDataLock, 0, manifest.access());
   if (!made) fail(made.error(), files);
   if (auto synced = disk.sync_directory(directory); !synced) fail(synced.error(), files);

@@ -155,6 +155,55 @@ TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
   }
 }
 
+// The copy that was not replaced had the higher number, so that it counted when the topic was opened again.
+TEST_F(DurableSync, CheckpointsThatCannotBeReadForAMomentAreStoredInTheirOrder) {
+  constexpr std::uint64_t kRecords = 1000;  // Several files, each with a checkpoint.
+  for (const Durability durable : {Durability::os, Durability::fsync}) {
+    {
+      const Topic topic = create(durable);
+      Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
+      for (std::uint64_t i = 0; i < kRecords; ++i) {
+        if (i == kRecords / 2) {
+          ASSERT_TRUE(publisher.flush(kPatience));
+          disk_.hide_checkpoints(true);
+        }
+        ASSERT_TRUE(publisher.publish(std::string(1000, 'x'), kPatience));
+      }
+    }
+    disk_.mend();
+    {
+      auto topic = open();
+      ASSERT_TRUE(topic) << describe(topic.error());
+      const auto offset = publisher_of(*topic).publish("last", kPatience);
+      ASSERT_TRUE(offset) << describe(offset.error());
+      EXPECT_EQ(*offset, kRecords);
+      EXPECT_EQ(read(*topic, kRecords + 1).size(), kRecords + 1);
+    }
+    delete_topic();
+  }
+}
+
+TEST_F(DurableSync, AnArchiverThatCannotReadTheCheckpointStoresNone) {
+  {
+    const Topic topic = create(Durability::fsync);
+    ASSERT_TRUE(publisher_of(topic).publish("first", kPatience));
+  }
+  {
+    auto topic = open();
+    ASSERT_TRUE(topic) << describe(topic.error());
+    disk_.hide_checkpoints(true);
+    Publisher publisher = publisher_of(*topic);
+    EXPECT_EQ(publisher.publish("second", kPatience).error(), Errc::not_durable);
+    EXPECT_EQ(topic->info().durable->state, Errc::read_only);
+    disk_.mend();
+    ASSERT_TRUE(topic->repair(kPatience));
+    EXPECT_TRUE(publisher.publish("third", kPatience));
+  }
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(read(*topic, 3), (std::vector<std::string>{"first", "second", "third"}));
+}
+
 // Archivers supersede each other because the disk is slow: each gets more time than the one before.
 TEST_F(DurableSync, OnASlowDiskArchiversWaitLongerEachTime) {
   const Topic topic = create(Durability::fsync);

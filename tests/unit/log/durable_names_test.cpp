@@ -1,8 +1,12 @@
 // The names of a durable topic's files: who gets them, and when they are gone. If these failed, a topic that was deleted
 // could come back, or two users who share a directory could not use each other's topics.
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <functional>
+#include <utility>
 
 #include "durable_testing.hpp"
 
@@ -44,6 +48,115 @@ TEST(DurableNames, OfADeletedTopicAreGoneForGood) {
         {.force = true, .directory = wanted.directory, .data_directory = wanted.data_directory}));
     EXPECT_EQ(disk.without, 1);
   }
+}
+
+// Does something when the directory of topic "d" has got its name: another process may do that before its
+// creator opens the topic.
+class JustNamedDisk : public detail::Disk {
+ public:
+  JustNamedDisk(const std::string& data_directory, std::function<void()> act)
+      : act_{std::move(act)} {
+    auto data = detail::open_directory_path(data_directory, false, false);
+    EXPECT_TRUE(data);
+    data_ = std::move(*data);
+    Disk::replace_system(this);
+  }
+  ~JustNamedDisk() override { Disk::replace_system(nullptr); }
+  Result<void> sync_directory(int directory) noexcept override {
+    if (act_ && *detail::is_same_file(directory, data_.get()) && detail::has_name(directory, "d"))
+      std::exchange(act_, {})();
+    return Disk::sync_directory(directory);
+  }
+
+ private:
+  std::function<void()> act_;
+  detail::Fd data_;
+};
+
+class DurableJustNamed : public ::testing::Test {
+ protected:
+  DurableJustNamed() {
+    for (const auto* const path : {&wanted_.directory, &wanted_.data_directory})
+      std::filesystem::create_directories(*path);
+  }
+  Result<Topic> open() const {
+    return Topic::open("d", Deadline::immediate(), wanted_.directory, {}, wanted_.data_directory);
+  }
+  // Creates a topic for whose memory there is no room.
+  bool cannot_create() const {
+    return limit_files(40'000) && Topic::create("d", wanted_).error() == Errc::no_space;
+  }
+  static bool limit_files(::rlim_t bytes) {
+    const ::rlimit limit{bytes, RLIM_INFINITY};
+    return ::setrlimit(RLIMIT_FSIZE, &limit) == 0;
+  }
+  // In a process that closes the topic, or that dies together with the window.
+  void publish_elsewhere(bool closes) const {
+    Child other{[&]() -> int {
+      CHILD_CHECK(limit_files(RLIM_INFINITY));
+      auto topic = open();
+      CHILD_CHECK_OK(topic);
+      auto publisher = topic->publisher();
+      CHILD_CHECK_OK(publisher);
+      CHILD_CHECK_OK(publisher->publish("precious", kPatience));
+      if (!closes) ::_exit(0);
+      return 0;
+    }};
+    other.wait();
+    EXPECT_TRUE(other.succeeded()) << other.describe();
+    if (!closes) std::filesystem::remove_all(wanted_.directory + "/d");
+  }
+
+  const TemporaryDirectory temp_;
+  const TopicOptions wanted_{.directory = temp_.path() + "/topics",
+                             .durable = Durability::fsync,
+                             .data_directory = temp_.path() + "/data"};
+};
+
+TEST_F(DurableJustNamed, ATopicThatCannotBeOpenedLeavesNothing) {
+  Child creator{[this] { return cannot_create() ? 0 : 1; }};
+  creator.wait();
+  ASSERT_TRUE(creator.succeeded()) << creator.describe();
+  EXPECT_TRUE(std::filesystem::is_empty(wanted_.data_directory));
+  EXPECT_TRUE(std::filesystem::is_empty(wanted_.directory));
+}
+
+// It may have records that were acknowledged.
+TEST_F(DurableJustNamed, ATopicThatItsCreatorCannotOpenStaysIfAnotherProcessHasOpenedIt) {
+  for (const bool closes : {true, false}) {
+    Child creator{[&]() -> int {
+      const JustNamedDisk disk{wanted_.data_directory, [&] { publish_elsewhere(closes); }};
+      return cannot_create() ? 0 : 1;
+    }};
+    creator.wait();
+    ASSERT_TRUE(creator.succeeded()) << creator.describe();
+    auto topic = open();
+    ASSERT_TRUE(topic) << describe(topic.error());
+    auto subscriber = topic->subscriber({.from = From::beginning});
+    ASSERT_TRUE(subscriber);
+    auto record = subscriber->receive(kPatience);
+    ASSERT_TRUE(record) << describe(record.error());
+    EXPECT_EQ(record->text(), "precious");
+    topic = Errc::closed;
+    subscriber = Errc::closed;
+    ASSERT_TRUE(Topic::delete_topic(
+        "d",
+        {.force = true, .directory = wanted_.directory, .data_directory = wanted_.data_directory}));
+  }
+}
+
+TEST_F(DurableJustNamed, ATopicThatIsDeletedBeforeItsCreatorOpensItIsMadeAgain) {
+  int deletions = 0;
+  const JustNamedDisk disk{
+      wanted_.data_directory, [&] {
+        EXPECT_TRUE(Topic::delete_topic(
+            "d", {.directory = wanted_.directory, .data_directory = wanted_.data_directory}));
+        ++deletions;
+      }};
+  auto topic = Topic::create("d", wanted_);
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(deletions, 1);
+  EXPECT_TRUE(topic->publisher());
 }
 
 // Another container has the same directories at other paths. A directory that is renamed looks like that.

@@ -1,8 +1,11 @@
 // Opening durable topics whose directory is not as it should be, or that cannot be opened just now. If these failed, a
 // topic would lose offsets each time a process cannot open it, or be "in use" although it is not.
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "durable_testing.hpp"
@@ -71,6 +74,24 @@ TEST_F(DurableOpening, AMissingLockIsFound) {
   ASSERT_TRUE(report);
   ASSERT_TRUE(report->is_damaged());
   EXPECT_EQ(report->findings.front().file, "lock");
+}
+
+TEST_F(DurableOpening, ALockThatIsNoFileIsFound) {
+  publish({"a"});
+  const std::string lock = files() + "/lock";
+  const std::string moved = temp_.path() + "/moved";
+  std::filesystem::rename(lock, moved);
+  for (const auto& make : std::vector<std::function<bool()>>{
+           [&] { return std::filesystem::create_directory(lock); },
+           [&] { return ::mkfifo(lock.c_str(), 0600) == 0; },
+           [&] { return ::symlink(moved.c_str(), lock.c_str()) == 0; }}) {
+    ASSERT_TRUE(make());
+    EXPECT_EQ(open().error(), Errc::wrong_format);
+    auto report = detail::check_store(detail::Disk::system(), directory().get());
+    ASSERT_TRUE(report && report->is_damaged());
+    EXPECT_EQ(report->findings.front().file, "lock");
+    std::filesystem::remove(lock);
+  }
 }
 
 // Its checksums are right, but no topic, and no group, can have such offsets.

@@ -224,6 +224,27 @@ TEST_F(Unreadable, OpeningAgainSkipsNoMoreOffsets) {
   }
 }
 
+// Its copies cannot be read for a moment, from when recovery has stored them. They reserve offsets that readers have seen.
+TEST_F(Unreadable, ACheckpointIsNotEmptiedWhenARecoveredTopicIsClosed) {
+  struct HiddenCheckpoints : detail::Disk {
+    Result<detail::Fd> open(int directory, const char* name, int flags,
+                            ::mode_t mode) noexcept override {
+      const bool is_checkpoint = std::string_view{name}.starts_with(detail::kCheckpoint);
+      if (is_checkpoint && (flags & O_CREAT) != 0) ++stores;
+      if (is_checkpoint && (flags & O_CREAT) == 0 && stores >= 2) return Error{Errc::io_error, EIO};
+      return Disk::open(directory, name, flags, mode);
+    }
+    int stores = 0;
+  } disk;
+  write_and_fail();
+  auto closed = detail::recover_and_close(disk, store_.directory(), store_.manifest);
+  ASSERT_TRUE(closed) << describe(closed.error());
+  const std::uint64_t next = closed->partitions[0].next_offset;
+  EXPECT_GE(next, 2 + detail::kReservedOffsets);
+  EXPECT_EQ(disk.stores, 4);
+  EXPECT_EQ(store_.recover().partitions[0].next_offset, next);
+}
+
 TEST_F(Unreadable, EitherCopyOfTheManifestAndTheCheckpointIsEnough) {
   write(true);
   for (const char* const copy : {"-0", "-1"}) {
