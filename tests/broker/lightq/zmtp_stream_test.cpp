@@ -23,9 +23,10 @@ class WaitingProducer final : public ZmtpStream {
       : ZmtpStream{
             std::move(accepted),
             {.role = zmtp::Role::pull, .allows_null = true},
-            {.allows_null = true, .check = {}, .version_of = {}, .welcome = [](const Address&) {
-               return Principal{};
-             }}} {}
+            {.allows_null = true,
+             .check = {},
+             .version_of = {},
+             .authorize_address = [](const Address&) { return Principal{}; }}} {}
 
  private:
   bool on_ready() override { return true; }
