@@ -29,7 +29,7 @@ struct Broker::Parts {
         store{std::move(opened)},
         logins{loop},
         topics{loop, config, store},
-        connections{connection_limits(), &unfinished},
+        connections{connection_limits(), {.messages = &unfinished, .commands = &commands}},
         tokens{store.token_secret()},
         ports{loop, config, topics, logins, tokens, connections},
         admin{config, topics, ports, logins, tokens, store} {
@@ -42,6 +42,7 @@ struct Broker::Parts {
   TopicStore store;
   Logins logins;
   Topics topics;
+  LargeMessages commands{loop, Connections::kMostOfCommands};  // That are not whole.
   LargeMessages unfinished{loop};
   Connections connections;
   Tokens tokens;

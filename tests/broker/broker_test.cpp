@@ -247,6 +247,14 @@ TEST_F(BrokerTest, ATopicWhoseMemoryWasRemovedIsOpenedAnewForTheNextThatJoins) {
   }
 }
 
+// Strangers may leave the answer unread for a while.
+TEST_F(BrokerTest, RepeatsOnlyTheBeginningOfALongCommandThatItDoesNotKnow) {
+  start();
+  const Json reply = ask({{"cmd", std::string(60'000, 'x')}});
+  EXPECT_EQ(reply["description"], "invalid_cmd");
+  EXPECT_EQ(reply["cmd"], std::string(4096, 'x'));
+}
+
 TEST_F(BrokerTest, AFullTopicStopsItsProducersAndLosesNothing) {
   start();
   ASSERT_EQ(create("full")["status"], "ok");

@@ -72,7 +72,7 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   streams_[raw] = std::move(stream);
   most_ = std::max(most_, streams_.size());
   raw->on_end([this, raw] { remove(raw); });
-  if (kind == Kind::data && unfinished_ != nullptr) raw->bound(*unfinished_);
+  bound(*raw, kind);
   raw->begin();
 }
 
@@ -107,6 +107,12 @@ bool Connections::close_abandoned(const Origin* of_origin) {
 void Connections::remove(Stream* stream) {
   const auto of_origin = by_origin_.find(Origin{stream->peer()});
   if (--of_origin->second == 0) by_origin_.erase(of_origin);
+void Connections::bound(Stream& stream, Kind kind) {
+  if (kind == Kind::data && unfinished_.messages != nullptr) stream.bound(*unfinished_.messages);
+  if (kind == Kind::commands && unfinished_.commands != nullptr && !stream.peer().is_unix)
+    stream.bound(*unfinished_.commands, kSmallCommand);
+}
+
   streams_.erase(stream);
   constexpr std::size_t kManyAtOnce = 256;
   if (most_ < kManyAtOnce || streams_.size() > most_ / 2) return;

@@ -23,11 +23,20 @@ class Connections {
     std::size_t per_address;
   };
 
-  // `unfinished`: for data connections.
-  explicit Connections(const Limits& limits, LargeMessages* unfinished = nullptr)
+  // What connections have sent of messages, or commands, that are not whole. Null: no bound.
+  struct Unfinished {
+    LargeMessages* messages = nullptr;
+    LargeMessages* commands = nullptr;
+  };
+  static constexpr std::size_t kMostOfCommands = 64u << 20;  // bytes
+  static constexpr std::size_t kSmallCommand = 4096;  // bytes; up to here, a command counts nothing
+
+  explicit Connections(const Limits& limits) : limits_{limits} {}
+  Connections(const Limits& limits, const Unfinished& unfinished)
       : limits_{limits}, unfinished_{unfinished} {}
 
-  // Lets a connection begin, or refuses it if there are too many. Some are only for commands.
+  // Lets a connection begin, or refuses it if there are too many. Some are only for commands. Those at the Unix socket never
+  // wait for the memory that strangers keep.
   enum class Kind { data, commands };
   void start(std::shared_ptr<Stream> stream, Kind kind);
   void close_all(const std::string& why);
@@ -45,11 +54,12 @@ class Connections {
   void check_abandoned();
   void remove(Stream* stream);
   // Whether so many descriptors are in use that only the broker itself should take more.
+  void bound(Stream& stream, Kind kind);
   static bool is_last(const Stream& stream, Kind kind);
   void refuse(std::shared_ptr<Stream> stream, const char* why);
 
   Limits limits_;
-  LargeMessages* const unfinished_;
+  const Unfinished unfinished_;
   std::map<Stream*, std::shared_ptr<Stream>> streams_;
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Origin, std::size_t> by_origin_;
