@@ -166,7 +166,9 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   parts.admin_port = std::move(*port);
   parts.config.lightq_port = parts.admin_port->port();  // Of 0, the one that was free.
   if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
-  auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin);
+  auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin,
+  parts.connections.reserve_for_unix();
+                                   [&parts] { return parts.connections.free_reserved(); });
   if (!local) return local.problem();
   parts.admin_socket = std::move(*local);
   parts.ports.open_stored();

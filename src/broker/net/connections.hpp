@@ -11,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "leat/os/fd.hpp"
 #include "stream.hpp"
 
 namespace leat::broker {
@@ -44,18 +46,24 @@ class Connections {
   void on_many_closed(std::function<void()> call) { on_many_closed_ = std::move(call); }
   // About how many connections the limit of open files leaves room for, beside what the broker itself needs.
   static std::size_t most_by_descriptors();
+  // Keeps some descriptors, so that the broker's owner gets in at the Unix socket when strangers and topics have all others.
+  void reserve_for_unix();
+  // When there was no descriptor for a connection at the Unix socket. True: now there is one.
+  bool free_reserved();
   // For those that come from now on.
   void set_limits(const Limits& limits) { limits_ = limits; }
 
  private:
+  void bound(Stream& stream, Kind kind);
   // Makes room by closing one whose client has gone while its topic was full, if there is one.
   bool close_abandoned(const Origin* of_origin);
   // At most ten times a second: it asks the kernel about each connection.
   void check_abandoned();
   void remove(Stream* stream);
   // Whether so many descriptors are in use that only the broker itself should take more.
-  void bound(Stream& stream, Kind kind);
-  static bool is_last(const Stream& stream, Kind kind);
+  bool is_last(const Stream& stream, Kind kind) const;
+  std::size_t unix_connections() const;
+  void fill_reserve();
   void refuse(std::shared_ptr<Stream> stream, const char* why);
 
   Limits limits_;
@@ -63,6 +71,8 @@ class Connections {
   std::map<Stream*, std::shared_ptr<Stream>> streams_;
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Origin, std::size_t> by_origin_;
+  std::size_t for_unix_ = 0;                // As many at the Unix socket always get in.
+  std::vector<leat::detail::Fd> reserved_;  // For those of them that have not come.
   std::multimap<Origin, std::weak_ptr<Stream>> abandoned_;  // When they were looked for.
   std::chrono::steady_clock::time_point next_check_;
   std::size_t most_ = 0;  // The most that were open at once since memory was last freed.
