@@ -20,13 +20,12 @@ using namespace std::string_literals;
 class WaitingProducer final : public ZmtpStream {
  public:
   explicit WaitingProducer(Accepted accepted)
-      : ZmtpStream{
-            std::move(accepted),
-            {.role = zmtp::Role::pull, .allows_null = true},
-            {.allows_null = true,
-             .check = {},
-             .version_of = {},
-             .authorize_address = [](const Address&) { return Principal{}; }}} {}
+      : ZmtpStream{std::move(accepted),
+                   {.role = zmtp::Role::pull, .allows_null = true},
+                   {.allows_null = true,
+                    .check = {},
+                    .version_of = {},
+                    .authorize_address = [](const Address&) { return Principal{}; }}} {}
 
  private:
   bool on_ready() override { return true; }
