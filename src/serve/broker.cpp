@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "broker/auth/admin_password.hpp"
-#include "leat/store/data_directory.hpp"
 #include "lightq/server/admin_stream.hpp"
 
 namespace leat::broker {
@@ -29,7 +28,7 @@ struct Broker::Parts {
         store{std::move(opened)},
         logins{loop},
         topics{loop, config, store},
-        connections{connection_limits(), &unfinished},
+        connections{connection_limits(), {.messages = &unfinished, .commands = &commands}},
         tokens{store.token_secret()},
         ports{loop, config, topics, logins, tokens, connections},
         admin{config, topics, ports, logins, tokens, store} {
@@ -43,6 +42,7 @@ struct Broker::Parts {
   Logins logins;
   Topics topics;
   LargeMessages unfinished{loop};
+  LargeMessages commands{loop, Connections::kMostOfCommands};  // That are not whole.
   Connections connections;
   Tokens tokens;
   lightq::DataPorts ports;
@@ -132,15 +132,13 @@ Broker::~Broker() {
 Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show,
                                                std::function<void()> on_hangup) {
   Config chosen = config;
-  chosen.data_dir = detail::data_directory_path(chosen.data_dir);
-  if (chosen.state_dir.empty()) {
+  fill_in_paths(chosen);
+  if (config.state_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(chosen.data_dir, error);
     if (error)
       return Problem{Errc::permission, "cannot make " + chosen.data_dir + ": " + error.message()};
-    chosen.state_dir = chosen.data_dir + "/+broker";
   }
-  if (chosen.lightq_socket.empty()) chosen.lightq_socket = chosen.state_dir + "/lightq.sock";
   auto store = TopicStore::open(chosen.state_dir);
   if (!store) return store.problem();
   if (!chosen.admin_password_file.empty()) {
@@ -165,9 +163,11 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   parts.admin_port = std::move(*port);
   parts.config.lightq_port = parts.admin_port->port();  // Of 0, the one that was free.
   if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
-  auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin);
+  auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin,
+                                   [&parts] { return parts.connections.free_reserved(); });
   if (!local) return local.problem();
   parts.admin_socket = std::move(*local);
+  parts.connections.reserve_for_unix();
   parts.ports.open_stored();
   parts.set_connection_limits();
   parts.watch_files();

@@ -1,4 +1,5 @@
 // If these failed, LightQ's programs would not work against leat-serve, get in without a password, or lose messages.
+#include <filesystem>
 #include <set>
 
 #include "broker/running_broker.hpp"
@@ -245,6 +246,28 @@ TEST_F(BrokerTest, ATopicWhoseMemoryWasRemovedIsOpenedAnewForTheNextThatJoins) {
     ASSERT_TRUE(record);
     EXPECT_EQ(record->text(), "after");
   }
+}
+
+// Strangers may leave the answer unread for a while.
+TEST_F(BrokerTest, RepeatsOnlyTheBeginningOfALongCommandThatItDoesNotKnow) {
+  start();
+  const Json reply = ask({{"cmd", std::string(60'000, 'x')}});
+  EXPECT_EQ(reply["description"], "invalid_cmd");
+  EXPECT_EQ(reply["cmd"], std::string(4096, 'x'));
+}
+
+TEST_F(BrokerTest, SaysThatTheFilesOfADurableTopicAreMissing) {
+  start();
+  ASSERT_EQ(create("news", "file")["status"], "ok");
+  ASSERT_EQ(join("news", "pub")["status"], "ok");
+  const std::string files = config_.data_dir + "/news";
+  ASSERT_GT(std::filesystem::remove_all(files), 0u);
+  stop();  // With a broker that has it open, clients go on until the archiver fails.
+  start();
+  const Json joined = ask_as("user", "secret", "join", "news",
+                             {{"type", "pub"}, {"connection_type", "zmq"}, {"leat", 1}});
+  EXPECT_EQ(joined["description"], "cannot open the topic news: its files are missing: bring " +
+                                       files + " back, or delete the topic");
 }
 
 TEST_F(BrokerTest, AFullTopicStopsItsProducersAndLosesNothing) {

@@ -134,7 +134,8 @@ TEST(Config, AWrongKeyNamesItsLineAndTheNearestOne) {
             "leat.toml:1: there is no key 'data-auth' (did you mean 'data_auth'?)");
   EXPECT_EQ(sentence_of("port = 5500"),
             "leat.toml:1: there is no key 'port' (did you mean 'lightq.port'?)");
-  EXPECT_EQ(sentence_of("[limit]\ntopics = 5"), "leat.toml:1: there is no key 'limit' (did you mean 'limits'?)");
+  EXPECT_EQ(sentence_of("[limit]\ntopics = 5"),
+            "leat.toml:1: there is no key 'limit' (did you mean 'limits'?)");
   EXPECT_EQ(sentence_of("[limits.topics]\nx = 5").substr(0, 42),
             "leat.toml:1: limits.topics has a wrong kin");
   EXPECT_EQ(sentence_of("colour = 'blue'"), "leat.toml:1: there is no key 'colour'");
@@ -264,6 +265,35 @@ TEST(Config, PortsMustNotMeet) {
   EXPECT_TRUE(read_config({.flags = {{"lightq.port", "0"}, {"lightq.data_ports", "5501-5600"}}}));
   EXPECT_EQ(read_config({.flags = {{"lightq.port", "65000"}}})->data_ports(),
             (PortRange{65001, 65535}));
+}
+
+TEST(Config, PathsThatCannotBeUsedAreNamed) {
+  const auto problem = [](const std::string& text) {
+    const auto right = check_config(read(text).config);
+    return right ? "" : right.problem().sentence;
+  };
+  const std::string path = "/" + std::string(107, 's');
+  EXPECT_EQ(problem("[lightq]\nsocket = '" + path.substr(1) + "'\n"), "");
+  EXPECT_EQ(problem("[lightq]\nsocket = '" + path + "'\n"),
+            "lightq.socket: '" + path + "' has 108 bytes: choose a path of at most 107");
+  EXPECT_EQ(problem("state_dir = '" + path.substr(11) + "'\n"),
+            "lightq.socket: '" + path.substr(11) +
+                "/lightq.sock' has 109 bytes: choose a path of at most 107");
+  const testing::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/file";
+  const auto problem_of_log = [&](const std::string& log) {
+    return problem("[log]\nfile = '" + log + "'\n");
+  };
+  EXPECT_EQ(problem_of_log(file), "");
+  EXPECT_EQ(problem_of_log("leat.log"), "");
+  EXPECT_EQ(problem_of_log(directory.path() + "/missing/log"), "") << "it is made";
+  std::ofstream{file} << "text";
+  EXPECT_EQ(problem_of_log(file), "");
+  EXPECT_EQ(problem_of_log(directory.path()),
+            "log.file: '" + directory.path() + "' is a directory: choose a file in it");
+  EXPECT_EQ(problem_of_log(file + "/sub/log"),
+            "log.file: '" + file + "/sub/log' is in " + file +
+                ", which is not a directory: choose another file");
 }
 
 TEST(Config, SomeChangesCountAtOnceAndTheOthersAreNamed) {

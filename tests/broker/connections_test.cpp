@@ -1,12 +1,19 @@
-// If this failed, strangers at the limit of connections would stall the broker, or producers that have gone keep out others.
+// If these failed, strangers at the limit of connections would stall the broker, or producers that have gone keep out others.
 #include "broker/net/connections.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <thread>
+#include <vector>
+
+#include "broker/net/acceptor.hpp"
+#include "leat/deadline.hpp"
+#include "support/process.hpp"
 
 namespace leat::broker {
 namespace {
@@ -50,6 +57,51 @@ TEST(Connections, ChecksForThoseThatHaveGoneNowAndThen) {
   std::this_thread::sleep_for(std::chrono::milliseconds{150});
   EXPECT_TRUE(connect().second);
   connections.close_all("the end");
+}
+
+// As topics do that are opened, whatever is left of the limit.
+TEST(Connections, AtTheUnixSocketGetInWhenAllDescriptorsAreTaken) {
+  const testing::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/socket";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit small{128, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &small), 0);
+  {
+    boost::asio::io_context loop;
+    Connections connections{{.in_all = 1000, .per_address = 1000}};
+    connections.reserve_for_unix();
+    std::vector<std::shared_ptr<Stream>> accepted;
+    const auto acceptor = Acceptor::listen_at(
+        loop, path,
+        [&](Accepted one) {
+          accepted.push_back(std::make_shared<PausedAtOnce>(std::move(one)));
+          connections.start(accepted.back(), Connections::Kind::commands);
+        },
+        [&] { return connections.free_reserved(); });
+    ASSERT_TRUE(acceptor) << acceptor.problem().sentence;
+    std::vector<LocalSocket> clients;
+    for (int i = 0; i < 3; ++i)
+      clients.emplace_back(loop).open(boost::asio::local::stream_protocol{});
+    std::vector<leat::detail::Fd> others;
+    const auto take_all = [&] {
+      for (int fd = 0; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+        others.emplace_back(fd);
+    };
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      take_all();
+      clients[i].connect(path);
+      for (const Deadline deadline{std::chrono::seconds{20}}; accepted.size() <= i;) {
+        ASSERT_FALSE(deadline.passed());
+        loop.restart();
+        loop.run_for(std::chrono::milliseconds{1});
+      }
+      EXPECT_TRUE(accepted[i]->is_open()) << i;
+      if (i == 0) accepted[i]->close("the place is for the next one");
+    }
+    connections.close_all("the end");
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

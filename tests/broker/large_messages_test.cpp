@@ -193,20 +193,24 @@ class Receiving final : public Stream {
 
   const std::size_t size_;
   int& messages_;
+
+ public:
+  using Stream::received_bytes;
 };
 
 class UnfinishedMessages : public LargeMessagesTest {
  protected:
   ~UnfinishedMessages() override { connections_.close_all("the end"); }
 
-  Socket& connect(std::size_t message_size) {
+  Socket& connect(std::size_t message_size, Connections::Kind kind = Connections::Kind::data,
+                  const Peer& peer = {}) {
     Socket& client = clients_.emplace_back(loop_);
     Socket own{loop_};
     boost::asio::local::connect_pair(client, own);
     client.non_blocking(true);
     streams_.push_back(
-        std::make_shared<Receiving>(Accepted{std::move(own), Peer{}}, message_size, messages_));
-    connections_.start(streams_.back(), Connections::Kind::data);
+        std::make_shared<Receiving>(Accepted{std::move(own), peer}, message_size, messages_));
+    connections_.start(streams_.back(), kind);
     return client;
   }
   void send(Socket& client, std::size_t bytes) {
@@ -223,9 +227,10 @@ class UnfinishedMessages : public LargeMessagesTest {
     run_until([&] { return messages_ == messages; });
   }
 
-  Connections connections_{{.in_all = 1000, .per_address = 1000}, &large_};
+  Connections connections_{{.in_all = 1000, .per_address = 1000},
+                           {.messages = &large_, .commands = &large_}};
   std::deque<Socket> clients_;
-  std::vector<std::shared_ptr<Stream>> streams_;
+  std::vector<std::shared_ptr<Receiving>> streams_;
   int messages_ = 0;
 };
 
@@ -250,6 +255,34 @@ TEST_F(UnfinishedMessages, OfAClientThatHasHungUpAreReadWhenThereIsRoom) {
   run_for(std::chrono::milliseconds{1});
   EXPECT_FALSE(streams_.back()->is_abandoned());
   large_.release(all);
+  await(1);
+}
+
+// Else strangers could keep 64 KiB in each of their connections.
+TEST_F(UnfinishedMessages, OfCommandsWaitUnread) {
+  constexpr std::size_t kCommand = 64 * 1024;
+  FakeHolder all{large_, 4 * kLarge};
+  all.moves = true;
+  Socket& client = connect(kCommand, Connections::Kind::commands);
+  send(client, kCommand);
+  run_for(std::chrono::milliseconds{1});
+  EXPECT_LE(streams_.back()->received_bytes(), Connections::kSmallCommand);
+  // Most commands are small, and wait for nobody.
+  send(connect(Connections::kSmallCommand, Connections::Kind::commands),
+       Connections::kSmallCommand);
+  await(1);
+  large_.release(all);
+  await(2);
+  EXPECT_EQ(large_.bytes(), 0U);
+}
+
+// Else strangers could keep out the broker's owner.
+TEST_F(UnfinishedMessages, OfCommandsAtTheUnixSocketWaitForNobody) {
+  FakeHolder all{large_, 4 * kLarge};
+  all.moves = true;
+  Peer owner;
+  owner.is_unix = true;
+  send(connect(64 * 1024, Connections::Kind::commands, owner), 64 * 1024);
   await(1);
 }
 

@@ -129,7 +129,7 @@ TEST_F(PublisherThrottleTest, ItMayEndWhileSomebodyWaits) {
     PublisherThrottle throttle{loop_, [this] { return reached_; }};
     throttle.add(1, 17 * kMiB);
     ASSERT_TRUE(throttle.is_ahead());
-    const auto place = throttle.call_when_level([this] { ++calls_; });
+    places_.push_back(throttle.call_when_level([this] { ++calls_; }));
     std::this_thread::sleep_for(20ms);  // Its timer has run out.
   }
   run_for(30ms);

@@ -23,7 +23,7 @@ inline void require(bool holds, const char* what) {
 
 class Trace {
  public:
-  // Logins with the password "right" are accepted; requests are answered with their own last part. Late answers
+  // Logins with the password "right" are accepted; requests are answered with their own first part. Late answers
   // are given only when the next piece arrives.
   explicit Trace(const Rules& rules, bool answers_late = false)
       : rules_{rules}, answers_late_{answers_late}, session_{rules} {
@@ -109,7 +109,8 @@ class Trace {
         return true;
       case Event::Kind::message:
         events.push_back((event.more ? "part " : "message ") + body);
-        request_ = body;
+        if (!is_in_request_) request_ = body;
+        is_in_request_ = event.more;
         return rules_.role != Role::rep || event.more || must_answer();
       case Event::Kind::subscribe: events.push_back("subscribe " + body); return true;
       case Event::Kind::unsubscribe: events.push_back("unsubscribe " + body); return true;
@@ -144,6 +145,7 @@ class Trace {
   std::string received_;
   std::string password_;
   std::string request_;
+  bool is_in_request_ = false;
   bool is_due_ = false;
   bool has_failed_ = false;
 };

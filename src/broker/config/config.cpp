@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <optional>
+
+#include "leat/store/data_directory.hpp"
 
 namespace leat::broker {
 namespace {
@@ -16,7 +20,8 @@ namespace {
 using boost::asio::ip::address;
 
 constexpr std::uint64_t kMany = 1'000'000;
-constexpr std::uint64_t kLargestMessage = 2047 * 1024;  // A batch may take half of a segment of 4 MiB.
+constexpr std::uint64_t kLargestMessage =
+    2047 * 1024;  // A batch may take half of a segment of 4 MiB.
 constexpr std::uint16_t kDataPorts = 3499;
 
 // The number at the beginning of a text, which is taken from it.
@@ -186,8 +191,9 @@ std::vector<ConfigKey> server_keys() {
       number_key("lightq.port", &Config::lightq_port, 0, UINT16_MAX,
                  "port of LightQ's administration; 0: any free one"),
       addresses_key("lightq.addresses", &Config::lightq_addresses, "addresses to listen on"),
-      text_key("lightq.socket", &Config::lightq_socket, "a path",
-               "Unix socket of LightQ's administration; default: lightq.sock in the state directory"),
+      text_key(
+          "lightq.socket", &Config::lightq_socket, "a path",
+          "Unix socket of LightQ's administration; default: lightq.sock in the state directory"),
       text_key("lightq.advertise", &Config::lightq_advertise, "a host name or an address",
                "host that clients are told to connect to; default: the address they reached"),
       ports_key("lightq.data_ports", &Config::lightq_data_ports,
@@ -197,7 +203,8 @@ std::vector<ConfigKey> server_keys() {
 
 std::vector<ConfigKey> limit_keys() {
   return {
-      size_key("limits.message_size", &Config::max_message_bytes, 1, kLargestMessage, "largest message"),
+      size_key("limits.message_size", &Config::max_message_bytes, 1, kLargestMessage,
+               "largest message"),
       size_key("limits.command_size", &Config::max_command_bytes, 1024, 1 << 20,
                "largest administration command"),
       number_key("limits.connections", &Config::max_connections, 1, kMany, "connections in all"),
@@ -214,12 +221,12 @@ std::vector<ConfigKey> limit_keys() {
           "subscribers.slow", &Config::slow_subscriber, {"overtaken", "disconnect", "wait"},
           {SlowSubscriber::overtaken, SlowSubscriber::disconnect, SlowSubscriber::wait},
           "a subscriber that is too slow loses messages, its connection, or stops producers"),
-      choice_key<std::string>("log.level", &Config::log_level,
-                              {"trace", "debug", "info", "event", "warn", "error", "critical",
-                               "alert", "emerg", "off"},
-                              {"trace", "debug", "info", "info", "warn", "error", "critical",
-                               "critical", "critical", "off"},
-                              "what is logged; event, alert and emerg are LightQ's names"),
+      choice_key<std::string>(
+          "log.level", &Config::log_level,
+          {"trace", "debug", "info", "event", "warn", "error", "critical", "alert", "emerg", "off"},
+          {"trace", "debug", "info", "info", "warn", "error", "critical", "critical", "critical",
+           "off"},
+          "what is logged; event, alert and emerg are LightQ's names"),
       text_key("log.file", &Config::log_file, "a file", "where it is logged; default: stderr"),
   };
 }
@@ -265,7 +272,36 @@ std::string nearest_key(std::string_view name) {
   return nearest;
 }
 
+// What is wrong with them; empty: nothing.
+std::string problem_of_socket(Config config) {
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  fill_in_paths(config);
+  const std::string& path = config.lightq_socket;
+  if (path.size() <= kLongest) return {};
+  return fmt::format("lightq.socket: '{}' has {} bytes: choose a path of at most {}", path,
+                     path.size(), kLongest);
+}
+
+// A directory that is missing is made when the log is opened.
+std::string problem_of_log(const std::string& file) {
+  if (file.empty()) return {};
+  std::error_code ignored;
+  if (file.ends_with('/') || std::filesystem::is_directory(file, ignored))
+    return fmt::format("log.file: '{}' is a directory: choose a file in it", file);
+  std::filesystem::path above = std::filesystem::path{file}.parent_path();
+  while (!above.empty() && !std::filesystem::exists(above, ignored)) above = above.parent_path();
+  if (above.empty() || std::filesystem::is_directory(above, ignored)) return {};
+  return fmt::format("log.file: '{}' is in {}, which is not a directory: choose another file", file,
+                     above.string());
+}
+
 }  // namespace
+
+void fill_in_paths(Config& config) {
+  config.data_dir = leat::detail::data_directory_path(config.data_dir);
+  if (config.state_dir.empty()) config.state_dir = config.data_dir + "/+broker";
+  if (config.lightq_socket.empty()) config.lightq_socket = config.state_dir + "/lightq.sock";
+}
 
 bool is_nearly_a_key(std::string_view name) {
   constexpr std::size_t kMost = 2;
@@ -358,6 +394,8 @@ Outcome<void> check_config(const Config& config) {
   if (config.lightq_port >= ports.first && config.lightq_port <= ports.last)
     return wrong(fmt::format("lightq.data_ports: {}-{} contains lightq.port, {}", ports.first,
                              ports.last, config.lightq_port));
+  for (const std::string& problem : {problem_of_socket(config), problem_of_log(config.log_file)})
+    if (!problem.empty()) return wrong(problem);
   return {};
 }
 

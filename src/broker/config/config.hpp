@@ -58,6 +58,9 @@ struct Config {
   PortRange data_ports() const;
 };
 
+// Writes down the directories and the socket that a broker has without being told.
+void fill_in_paths(Config& config);
+
 struct ConfigKey {
   std::string name;   // As in the file: "lightq.port" is `port` in the section `[lightq]`.
   std::string wants;  // What a value is: "a whole number from 0 to 65535".
@@ -86,7 +89,8 @@ bool is_nearly_a_key(std::string_view name);
 // others, which count from its next start.
 std::vector<std::string> take_changes(Config& running, const Config& before, const Config& after);
 
-//   invalid_argument   an address that others can reach without `insecure`, a range of ports that is none
+//   invalid_argument   an address that others can reach without `insecure`, a range of ports that is none, a path that
+//                      cannot be that of a socket or of a log
 Outcome<void> check_config(const Config& config);
 
 }  // namespace leat::broker

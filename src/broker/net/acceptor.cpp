@@ -29,7 +29,8 @@ struct Acceptor::Listening {
   asio::steady_timer pause;
   Protocol::endpoint client;  // Of the connection that is accepted next.
   OnSocket on_socket;
-  bool is_without = false;  // No descriptor is left for another connection.
+  std::function<bool()> make_room;  // May be null.
+  bool is_without = false;          // No descriptor is left for another connection.
 };
 
 namespace {
@@ -124,8 +125,8 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_once(asio::io_context& loop,
 }
 
 Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
-                                                       const std::string& path,
-                                                       OnSocket on_socket) {
+                                                       const std::string& path, OnSocket on_socket,
+                                                       std::function<bool()> make_room) {
   constexpr std::size_t kLongest = 107;
   if (path.size() > kLongest)
     return Problem{Errc::invalid_argument,
@@ -154,6 +155,7 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
   std::unique_ptr<Acceptor> acceptor{new Acceptor};
   auto added = acceptor->add(loop, place, path, on_socket);
   if (!added) return added.problem();
+  acceptor->listening_.front()->make_room = std::move(make_room);
   accept(acceptor->listening_.front());
   return acceptor;
 }
@@ -179,6 +181,8 @@ void Acceptor::accept(const std::shared_ptr<Listening>& one) {
     const bool is_of_the_client =
         error == asio::error::connection_aborted || error == asio::error::interrupted;
     if (is_of_the_client) return accept(one);
+    if (error == asio::error::no_descriptors && one->make_room && one->make_room())
+      return accept(one);
     if (!std::exchange(one->is_without, true))
       spdlog::warn("cannot accept connections: {}", error.message());
     one->pause.expires_after(std::chrono::milliseconds{100});

@@ -29,12 +29,14 @@ class Acceptor {
                                                    const std::vector<std::string>& addresses,
                                                    std::uint16_t port, OnSocket on_socket);
   // At a Unix socket, which is made; one that a broker left there is replaced. The directory is
-  // locked meanwhile, if that takes no longer than a second.
+  // locked meanwhile, if that takes no longer than a second. `make_room` is asked when no descriptor is left for a
+  // connection; true: it has closed one.
   //   invalid_argument   the path is longer than 107 bytes, or something else is there
   //   busy               another process listens there
   //   permission, io_error
   static Outcome<std::unique_ptr<Acceptor>> listen_at(boost::asio::io_context& loop,
-                                                      const std::string& path, OnSocket on_socket);
+                                                      const std::string& path, OnSocket on_socket,
+                                                      std::function<bool()> make_room = {});
   ~Acceptor();
   std::uint16_t port() const noexcept { return port_; }
 

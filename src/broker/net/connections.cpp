@@ -1,5 +1,6 @@
 #include "connections.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -37,14 +38,44 @@ std::size_t Connections::most_by_descriptors() {
          descriptors_for_unix(limit);
 }
 
-// A new descriptor is the lowest that is free, so all below it are in use, whoever has them.
-bool Connections::is_last(const Stream& stream, Kind kind) {
+// A new descriptor is the lowest that is free, so all below it are in use, whoever has them: also those that are reserved.
+bool Connections::is_last(const Stream& stream, Kind kind) const {
   const std::size_t limit = limit_of_descriptors();
-  std::size_t most = most_by_descriptors();
+  std::size_t most = most_by_descriptors() + for_unix_;
   if (kind == Kind::commands) most += descriptors_for_commands(limit);
-  // Strangers that are told why they are refused may have the next ones.
-  if (stream.peer().is_unix) most += descriptors_for_unix(limit) + own_descriptors(limit) / 2;
+  if (stream.peer().is_unix) {
+    if (unix_connections() < for_unix_) return false;
+    // Strangers that are told why they are refused may have the next ones.
+    most += own_descriptors(limit) / 2;
+  }
   return static_cast<std::size_t>(stream.descriptor()) >= most;
+}
+
+// Topics take as many descriptors as they need, so a part of the limit that is only not given to others would not be left.
+void Connections::reserve_for_unix() {
+  for_unix_ = descriptors_for_unix(limit_of_descriptors());
+  fill_reserve();
+}
+
+bool Connections::free_reserved() {
+  if (reserved_.empty()) return false;
+  reserved_.pop_back();
+  return true;
+}
+
+void Connections::fill_reserve() {
+  while (reserved_.size() + unix_connections() < for_unix_) {
+    leat::detail::Fd one{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    if (!one) return;
+    reserved_.push_back(std::move(one));
+  }
+}
+
+std::size_t Connections::unix_connections() const {
+  Peer owner;
+  owner.is_unix = true;
+  const auto found = by_origin_.find(Origin{owner});
+  return found == by_origin_.end() ? 0 : found->second;
 }
 
 void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
@@ -72,8 +103,14 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   streams_[raw] = std::move(stream);
   most_ = std::max(most_, streams_.size());
   raw->on_end([this, raw] { remove(raw); });
-  if (kind == Kind::data && unfinished_ != nullptr) raw->bound(*unfinished_);
+  bound(*raw, kind);
   raw->begin();
+}
+
+void Connections::bound(Stream& stream, Kind kind) {
+  if (kind == Kind::data && unfinished_.messages != nullptr) stream.bound(*unfinished_.messages);
+  if (kind == Kind::commands && unfinished_.commands != nullptr && !stream.peer().is_unix)
+    stream.bound(*unfinished_.commands, kSmallCommand);
 }
 
 void Connections::check_abandoned() {
@@ -108,6 +145,7 @@ void Connections::remove(Stream* stream) {
   const auto of_origin = by_origin_.find(Origin{stream->peer()});
   if (--of_origin->second == 0) by_origin_.erase(of_origin);
   streams_.erase(stream);
+  fill_reserve();
   constexpr std::size_t kManyAtOnce = 256;
   if (most_ < kManyAtOnce || streams_.size() > most_ / 2) return;
   most_ = streams_.size();
@@ -117,9 +155,15 @@ void Connections::remove(Stream* stream) {
 void Connections::refuse(std::shared_ptr<Stream> stream, const char* why) {
   constexpr std::size_t kMost = 64;  // The others are only closed.
   Stream* const raw = stream.get();
-  if (refused_.size() >= kMost) return raw->close(why);
+  const std::size_t limit = limit_of_descriptors();
+  const auto number = static_cast<std::size_t>(raw->descriptor());
+  const bool is_short = number >= limit - own_descriptors(limit) / 2;  // Topics need the rest.
+  if (refused_.size() >= kMost || is_short) return raw->close(why);
   refused_[raw] = std::move(stream);
-  raw->on_end([this, raw] { refused_.erase(raw); });
+  raw->on_end([this, raw] {
+    refused_.erase(raw);
+    fill_reserve();
+  });
   raw->begin_refused(why);
 }
 

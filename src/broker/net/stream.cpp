@@ -147,7 +147,7 @@ void Stream::receive() {
 // For at least needed_ bytes in one piece, beginning with those that were not taken.
 void Stream::make_room() {
   const std::size_t kept = end_ - begin_;
-  const std::size_t wanted = std::max(kRead, needed_);
+  const std::size_t wanted = std::max(small_, needed_);
   if (capacity_ < wanted) {
     auto larger = wanted == kRead && spare != nullptr
                       ? std::move(spare)
@@ -155,7 +155,7 @@ void Stream::make_room() {
     if (kept != 0) std::memcpy(larger.get(), received_.get() + begin_, kept);
     received_ = std::move(larger);
     capacity_ = wanted;
-  } else if (begin_ != 0 && (capacity_ - end_ < kRead / 2 || capacity_ - begin_ < needed_)) {
+  } else if (begin_ != 0 && (capacity_ - end_ < small_ / 2 || capacity_ - begin_ < needed_)) {
     std::memmove(received_.get(), received_.get() + begin_, kept);
   } else {
     return;
@@ -169,7 +169,7 @@ void Stream::hand_over() {
     Bytes bytes{received_.get() + begin_, end_ - begin_};
     needed_ = on_bytes(bytes);
     begin_ = end_ - bytes.size();
-    if (unfinished_ != nullptr) unfinished_->release(*this);
+    if (unfinished_ != nullptr && !keeps_counting_) unfinished_->release(*this);
     const bool pauses = is_open_ && finishing_.empty() && !may_receive(needed_);
     is_paused_ = pauses;
     // Once there is room, on_bytes() is asked again whether it wants the message: its topic may be full by then.
@@ -186,7 +186,8 @@ void Stream::hand_over() {
 
 bool Stream::may_receive(std::size_t needed) {
   if (needed == kPause) return false;
-  return needed <= kRead || unfinished_ == nullptr || unfinished_->take(*this, *this, needed);
+  return needed <= small_ || keeps_counting_ || unfinished_ == nullptr ||
+         unfinished_->take(*this, *this, needed);
 }
 
 void Stream::cut_off() {

@@ -43,8 +43,12 @@ class Stream : public std::enable_shared_from_this<Stream>,
 
   // Starts to read.
   virtual void begin();
-  // Before begin(): bounds what is read of messages that are not whole yet.
-  void bound(LargeMessages& unfinished) noexcept { unfinished_ = &unfinished; }
+  // Before begin(): bounds what is read of messages that are not whole yet. Up to `small` bytes, a message counts nothing;
+  // no more of a message is read before it counts.
+  void bound(LargeMessages& unfinished, std::size_t small = LargeMessages::kSmall) noexcept {
+    unfinished_ = &unfinished;
+    small_ = small;
+  }
   // In its place: the client is to be told `why` it is refused, if it asks for something within a second, and is then
   // closed. Clients that come again by themselves, and would not after being told, are closed at once.
   virtual void begin_refused(const char* why) { close(why); }
@@ -111,6 +115,8 @@ class Stream : public std::enable_shared_from_this<Stream>,
   // It is not abandoned meanwhile: a login has its place for as long as it takes, or each connection that hangs up would
   // make room for another guess.
   void keep_place(bool keeps) noexcept { keeps_place_ = keeps; }
+  // What on_bytes() has taken of a message is kept, and counts as long as if it still lay here. The rest needs no room.
+  void keep_counting(bool counts) noexcept { keeps_counting_ = counts; }
   // Nothing is read before resume().
   bool is_paused() const noexcept { return is_paused_; }
   // Tells later whether the client waits for what it asked. Nothing is read from it meanwhile.
@@ -161,7 +167,8 @@ class Stream : public std::enable_shared_from_this<Stream>,
   std::size_t end_ = 0;
   std::size_t needed_ = 1;
   std::uint64_t received_bytes_ = 0;
-  LargeMessages* unfinished_ = nullptr;      // Null: no bound.
+  LargeMessages* unfinished_ = nullptr;  // Null: no bound.
+  std::size_t small_ = LargeMessages::kSmall;
   std::shared_ptr<const std::string> lent_;  // Goes before out_; null most of the time.
   std::size_t lent_sent_ = 0;
   std::string out_;
@@ -176,6 +183,7 @@ class Stream : public std::enable_shared_from_this<Stream>,
   bool is_reading_ = false;
   bool is_paused_ = false;
   bool keeps_place_ = false;
+  bool keeps_counting_ = false;
   bool is_writing_ = false;  // Waits until the kernel takes more.
 };
 

@@ -1,11 +1,14 @@
 #include "broker_topic.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <filesystem>
 #include <utility>
 
+#include "leat/store/data_directory.hpp"
 #include "topic_client.hpp"
 
 namespace leat::broker {
@@ -52,7 +55,7 @@ Outcome<void> BrokerTopic::attach() {
   auto opened = Topic::open(name(), Deadline::immediate(), config_.dir, {}, config_.data_dir);
   const bool is_new = !opened && opened.error() == Errc::not_found;
   if (is_new) opened = Topic::create(name(), options());
-  if (!opened) return problem_of("cannot open the topic", name(), opened.error());
+  if (!opened) return problem_of_open(opened.error());
   log_ = std::move(*opened);
   const TopicInfo info = log_->info();
   is_durable_ = info.durable.has_value();
@@ -60,6 +63,19 @@ Outcome<void> BrokerTopic::attach() {
   auto group = open_group(is_new);
   if (!group) log_.reset();
   return group;
+}
+
+// After somebody has removed the files of a durable topic in use, its memory still has the name.
+Problem BrokerTopic::problem_of_open(Error error) const {
+  std::error_code ignored;
+  const std::string files = detail::data_directory_path(config_.data_dir) + '/' + name();
+  if (error.code == Errc::wrong_format && is_to_be_durable() &&
+      !std::filesystem::exists(files, ignored))
+    return {Errc::wrong_format,
+            fmt::format("cannot open the topic {}: its files are missing: bring {} back, or delete "
+                        "the topic",
+                        name(), files)};
+  return problem_of("cannot open the topic", name(), error);
 }
 
 Outcome<void> BrokerTopic::open_group(bool is_new_log) {

@@ -149,6 +149,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
     return stored_.type == TopicType::file || stored_.type == TopicType::queue_file;
   }
   Outcome<void> open_group(bool is_new_log);
+  Problem problem_of_open(Error error) const;
   bool in_use() const { return publish_buffer_ || dispatcher_ || !broadcasters_.empty(); }
   // What step() returns; once more with a new log, if a local process has deleted the topic or its group, and nothing
   // uses the log that is open.

@@ -19,6 +19,9 @@ namespace {
 using Json = nlohmann::json;
 using Verdict = Logins::Verdict;
 
+// Of what is no command. It is at most six times as long in JSON, and a client may read it late.
+constexpr std::size_t kMostEchoed = 4096;
+
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -172,7 +175,6 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
     json = Json::value_t::discarded;  // It has what came before the error.
   }
   if (!json.is_object()) {
-    constexpr std::size_t kMostEchoed = 4096;
     // As LightQ answers; but a password is not repeated.
     const bool may_echo = text.find("password") == std::string::npos;
     const std::string echo = may_echo ? text.substr(0, kMostEchoed) : std::string{};
@@ -198,7 +200,7 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
   for (const auto& [name, command] : kCommands) {
     if (request->command == name) return (this->*command)(request, client, reply);
   }
-  reply(error_reply(request->command, "invalid_cmd"));
+  reply(error_reply(request->command.substr(0, kMostEchoed), "invalid_cmd"));
 }
 
 void Admin::create_topic(const Shared& request, const Client& client, const Reply& reply) {

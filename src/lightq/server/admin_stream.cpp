@@ -102,6 +102,7 @@ class AdminStream final : public ZmtpStream {
       wipe_received(body);
       has_request_ = true;
     }
+    keep_counting(more);
     if (more) return true;
     has_request_ = false;
     answer(std::move(request_));
@@ -146,6 +147,7 @@ class AdminStream final : public ZmtpStream {
   void on_sent() override {
     if (!std::exchange(has_replied_, false)) return;
     stop_clock();
+    out().shrink_to_fit();  // The connection may be idle for long, and there may be many.
     wait_for_command();
     resume();
   }

@@ -320,10 +320,10 @@ TEST(ZmtpLibzmq, ReqGetsItsReplies) {
   req.set(ZMQ_REQ_CORRELATE, 1);  // With an address before the empty frame.
   req.connect(server);
   for (std::size_t i = 0; i < 3; ++i) {
-    req.send("ask", ZMQ_SNDMORE);
-    req.send(std::to_string(i));
+    req.send(std::to_string(i), ZMQ_SNDMORE);
+    req.send("a part that is skipped");
     server.serve_until_events(3 + 2 * i);
-    EXPECT_EQ(req.receive(), "ask|" + std::to_string(i) + "|answered");
+    EXPECT_EQ(req.receive(), std::to_string(i) + "||answered");
   }
   Client plain{ZMQ_REQ};
   plain.login("me", "right").connect(server);

@@ -323,8 +323,35 @@ TEST(ZmtpRep, ReturnsAddressesThatComeBeforeTheRequest) {
   Trace trace = after_login(Role::rep, "DEALER",
                             message("id", kMore) + message("", kMore) + message("part", kMore) +
                                 message("last") + message("", kMore) + message("next"));
-  EXPECT_EQ(trace.events, (Events{"part part", "message last", "message next"}));
-  EXPECT_EQ(trace.out, "\1\2id\1\0\0\4last\1\0\0\4next"s);
+  EXPECT_EQ(trace.events, (Events{"part part", "message ", "message next"}));
+  EXPECT_EQ(trace.out, "\1\2id\1\0\0\4part\1\0\0\4next"s);
+}
+
+// Else strangers could keep two parts in the broker's memory instead of one.
+TEST(ZmtpRep, NeedsNoRoomForFurtherPartsOfARequest) {
+  Trace trace = after_login(Role::rep, "REQ", message("", kMore) + message("ask", kMore));
+  for (const std::uint8_t flags : {kMore, std::uint8_t{0}}) {
+    const std::string part = message(std::string(900, 'x'), flags);
+    trace.feed(std::string_view{part}.substr(0, 800));
+    EXPECT_EQ(trace.left(), 0U);
+    EXPECT_EQ(trace.session().needed(), 1U);
+    EXPECT_TRUE(trace.session().is_within_message());
+    trace.feed(std::string_view{part}.substr(800));
+    if (flags == 0) break;
+    EXPECT_EQ(trace.events, Events{"part ask"});
+    trace.feed(command("PING", "\0\0"s));
+    EXPECT_EQ(trace.out, command("PONG"));
+  }
+  EXPECT_EQ(trace.events, (Events{"part ask", "message "}));
+  EXPECT_EQ(trace.out, command("PONG") + "\1\0\0\3ask"s);
+  EXPECT_FALSE(trace.session().is_within_message());
+}
+
+TEST(ZmtpRep, RefusesFurtherPartsThatAreTooLong) {
+  const Trace trace =
+      after_login(Role::rep, "REQ",
+                  message("", kMore) + message("ask", kMore) + message(std::string(1001, 'x')));
+  EXPECT_EQ(trace.events.back(), "failed a message part of 1001 bytes, and at most 1000 are taken");
 }
 
 TEST(ZmtpRep, HandsOutTheNextRequestAfterTheReply) {

@@ -129,6 +129,7 @@ std::optional<Event> Session::on_bytes(Bytes& bytes, std::string& out) {
   const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skip_, bytes.size()));
   bytes = bytes.subspan(skipped);
   skip_ -= skipped;
+  if (skip_ == 0 && is_last_part_) return on_request_end();
   if (bytes.empty()) return need(skip_ != 0 ? 1 : kShortHeaderBytes);
   const std::uint8_t flags = byte_at(bytes, 0);
   if (auto reason = why_not_frame(flags)) return fail(std::move(*reason), out);
@@ -137,8 +138,13 @@ std::optional<Event> Session::on_bytes(Bytes& bytes, std::string& out) {
 
   const bool is_command = (flags & kCommand) != 0;
   const std::size_t most = max_body_bytes(is_command);
-  if (header->body_bytes > most && is_skipped(header->body_bytes)) {
-    if (!is_command) in_message_ = (flags & kMore) != 0;
+  if (is_skipped(*header, is_command, most)) {
+    const bool more = (flags & kMore) != 0;
+    if (has_request_) {
+      is_last_part_ = !more;
+    } else if (!is_command) {
+      in_message_ = more;
+    }
     skip_ = header->header_bytes + header->body_bytes;
     return std::nullopt;
   }
@@ -156,9 +162,10 @@ std::optional<Event> Session::on_bytes(Bytes& bytes, std::string& out) {
 }
 
 // A subscription that is longer than any topic's name matches none.
-bool Session::is_skipped(std::uint64_t body_bytes) const {
-  return rules_.role == Role::pub && state_ == State::traffic &&
-         body_bytes <= rules_.max_message_bytes;
+bool Session::is_skipped(const FrameHeader& header, bool is_command, std::size_t most) const {
+  if (header.body_bytes > rules_.max_message_bytes) return false;
+  if (has_request_) return !is_command;
+  return header.body_bytes > most && rules_.role == Role::pub && state_ == State::traffic;
 }
 
 std::optional<std::string> Session::why_not_frame(std::uint8_t flags) const {
@@ -321,11 +328,19 @@ std::optional<Event> Session::on_request(const Frame& frame, std::string& out) {
     in_message_ = frame.body.empty();
     return std::nullopt;
   }
+  has_request_ = frame.more;
   if (!frame.more) {
     in_message_ = false;
     state_ = State::reply;
   }
   return Event{Kind::message, frame.more, frame.body};
+}
+
+// Its further parts were skipped.
+Event Session::on_request_end() {
+  has_request_ = is_last_part_ = in_message_ = false;
+  state_ = State::reply;
+  return {Kind::message};
 }
 
 void Session::reply(Bytes body, std::string& out) {

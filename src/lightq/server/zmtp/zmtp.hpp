@@ -53,8 +53,9 @@ struct Event {
     credentials,  // the client wants to log in: accept() or refuse() what credentials() are
     waiting,      // no more before accept(), refuse() or reply()
     ready,        // the client is logged in, and peer() is what it said of itself
-    message,      // a part: `body`, and if `more`, others of the same message follow
-    subscribe,    // to what begins with `body`; what is subscribed twice is unsubscribed twice
+    message,  // a part: `body`, and if `more`, others of the same message follow. rep: only the first part of
+              // a request; a second event, which is empty, says that the last one has come
+    subscribe,  // to what begins with `body`; what is subscribed twice is unsubscribed twice
     unsubscribe,
     failed,  // close the connection: error() says why
   };
@@ -164,8 +165,10 @@ class Session {
   std::string_view expected_command() const;
   std::optional<std::string> why_not_frame(std::uint8_t flags) const;
   std::size_t max_body_bytes(bool is_command) const;
-  // Whether a frame of that size is read and thrown away, as libzmq would send it again and again.
-  bool is_skipped(std::uint64_t body_bytes) const;
+  // Whether a frame is read and thrown away, without a buffer for it: it has more than `most` bytes, and libzmq would send
+  // it again and again; or it is a further part of a request.
+  bool is_skipped(const FrameHeader& header, bool is_command, std::size_t most) const;
+  Event on_request_end();
   Event need(std::size_t bytes);
   Event fail(std::string reason, std::string& out);
   void append_error(std::string_view reason, std::string& out) const;
@@ -179,7 +182,9 @@ class Session {
   bool knows_heartbeats_ = false;  // Has sent a PING, or speaks ZMTP 3.1
   bool pings_ = false;
   std::size_t needed_ = 0;
-  std::uint64_t skip_ = 0;  // Bytes of a frame that nobody wants.
+  std::uint64_t skip_ = 0;     // Bytes of a frame that nobody wants.
+  bool has_request_ = false;   // rep: the first part was handed out, others follow
+  bool is_last_part_ = false;  // rep: the request ends with the frame that is skipped
   std::chrono::milliseconds silence_limit_{0};
   Credentials credentials_;
   Peer peer_;
