@@ -50,8 +50,10 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
   swept.insert(std::begin(kCopySteps), std::end(kCopySteps));
   swept.insert(kWakeStep);
-  // They change nothing: moments of standstill_test.cpp, one_cpu_test.cpp and scribbled_meanwhile_test.cpp.
-  swept.insert({"archiver:watched", "wait:yields", "end:unknown"});
+  // They change nothing: moments of standstill_test.cpp, one_cpu_test.cpp, scribbled_meanwhile_test.cpp,
+  // groups_that_are_not_there_test.cpp and simple_ipc_names_test.cpp.
+  swept.insert({"archiver:watched", "wait:yields", "end:unknown", "files:wait"});
+  swept.insert({"simple_ipc:settings", "simple_ipc:blocks"});
   for (const GroupScenario& scenario : group_scenarios()) {
     swept.insert(scenario.steps.begin(), scenario.steps.end());
   }

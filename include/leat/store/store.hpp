@@ -145,7 +145,7 @@ class StoreCheck {
     auto names = names_in(directory_);
     if (!names) return names.error();
     std::sort(names->begin(), names->end());
-    check_lock();
+    if (auto checked = check_lock(); !checked) return checked;
     for (const std::string& name : *names) {
       if (name.starts_with(kCutPrefix)) {
         note(name, "what recovery cut off; Leat never reads it, and you may delete it");
@@ -160,14 +160,18 @@ class StoreCheck {
     return {};
   }
 
-  void check_lock() {
+  Result<void> check_lock() {
     const auto lock = disk_.open(directory_, kDataLock, O_RDONLY, 0);
+    if (lock) return {};
     if (lock.error() == Errc::not_found)
       damage(kDataLock, "it is missing, and without it no process can open the topic");
     else if (lock.error() == Errc::wrong_format)
       damage(kDataLock, "it is not a regular file, and without one no process can open the topic");
     else if (is_unreadable(lock.error()))
       damage(kDataLock, "the disk does not let it be opened, and so no process can open the topic");
+    else
+      return lock.error();
+    return {};
   }
 
   Result<void> check_groups() {
