@@ -49,7 +49,7 @@ public enum ErrorCode {
   IN_FLIGHT_FULL(20),
   /** More records came back, or wait for their key, than the group has room for. */
   REDELIVERY_FULL(21),
-  /** That record or claim is not held (any more). */
+  /** That record or claim is not in flight (any more). */
   NOT_IN_FLIGHT(22),
   /** The record was held for longer than the group's lease. */
   LEASE_LOST(23),
