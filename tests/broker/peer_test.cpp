@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/un.h>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <optional>
+#include <string>
 
 namespace leat::broker {
 namespace {
@@ -49,6 +54,38 @@ TEST(Peer, AtTheUnixSocketIsOfThisMachine) {
   ASSERT_TRUE(peer);
   EXPECT_TRUE(peer->is_unix);
   EXPECT_EQ(peer->name(), "unix");
+}
+
+// What the client has sent is more than the kernel at this end takes, so its end stays away.
+TEST(Peer, HasClosedItsEndAlthoughNotEverythingHasArrived) {
+  for (const char* address : {"127.0.0.1", "::1"}) {
+    boost::asio::io_context loop;
+    boost::system::error_code error;
+    tcp::acceptor acceptor{loop};
+    const tcp::endpoint place{boost::asio::ip::make_address(address), 0};
+    acceptor.open(place.protocol(), error);
+    if (!error) acceptor.bind(place, error);
+    if (error) continue;  // A machine without IPv6.
+    acceptor.listen();
+    std::optional<tcp::socket> client{std::in_place, loop};
+    client->connect(acceptor.local_endpoint());
+    tcp::socket own = acceptor.accept();
+    client->non_blocking(true);
+    const std::string text(1 << 20, 'x');
+    while (client->write_some(boost::asio::buffer(text), error) != 0) {
+    }
+    EXPECT_EQ(client_end(own.native_handle()), ClientEnd::open) << address;
+    client.reset();
+    EXPECT_EQ(client_end(own.native_handle()), ClientEnd::closed) << address;
+  }
+}
+
+TEST(Peer, IsUnknownIfItIsNoSocketOfThisMachine) {
+  boost::asio::io_context loop;
+  boost::asio::local::stream_protocol::socket one{loop}, other{loop};
+  boost::asio::local::connect_pair(one, other);
+  EXPECT_EQ(client_end(one.native_handle()), ClientEnd::unknown);
+  EXPECT_EQ(client_end(-1), ClientEnd::unknown);
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 #include "peer.hpp"
 
 #include <fmt/format.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <cstring>
+
+#include "leat/os/fd.hpp"
 
 namespace leat::broker {
 namespace {
@@ -54,6 +60,65 @@ std::optional<Peer> peer_of(const boost::asio::generic::stream_protocol::endpoin
               .port = from->port(),
               .own_address = to->address(),
               .is_unix = false};
+}
+
+namespace {
+
+struct Question {
+  nlmsghdr header;
+  inet_diag_req_v2 request;
+};
+struct Answer {
+  nlmsghdr header;
+  inet_diag_msg socket;
+};
+
+// Puts one end of the connection, as getsockname() and getpeername() return it, into the place for that end. Returns the
+// family.
+int put_end(int descriptor, decltype(::getsockname)& which, __be16& port, __be32 (&address)[4]) {
+  sockaddr_storage end{};
+  socklen_t size = sizeof(end);
+  if (which(descriptor, reinterpret_cast<sockaddr*>(&end), &size) != 0) return AF_UNSPEC;
+  if (end.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(end);
+    port = v4.sin_port;
+    std::memcpy(address, &v4.sin_addr, sizeof(v4.sin_addr));
+  } else if (end.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(end);
+    port = v6.sin6_port;
+    std::memcpy(address, &v6.sin6_addr, sizeof(v6.sin6_addr));
+  }
+  return end.ss_family;
+}
+
+}  // namespace
+
+ClientEnd client_end(int descriptor) {
+  Question question{};
+  question.header = {.nlmsg_len = sizeof(question),
+                     .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                     .nlmsg_flags = NLM_F_REQUEST,
+                     .nlmsg_seq = 0,
+                     .nlmsg_pid = 0};
+  inet_diag_sockid& id = question.request.id;
+  // Of the client's socket: its own end is our other one.
+  const int family = put_end(descriptor, ::getpeername, id.idiag_sport, id.idiag_src);
+  if (family != put_end(descriptor, ::getsockname, id.idiag_dport, id.idiag_dst) ||
+      (family != AF_INET && family != AF_INET6))
+    return ClientEnd::unknown;
+  question.request.sdiag_family = static_cast<__u8>(family);
+  question.request.sdiag_protocol = IPPROTO_TCP;
+  question.request.idiag_states = ~0U;
+  id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  const leat::detail::Fd kernel{::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)};
+  if (!kernel || ::send(kernel.get(), &question, sizeof(question), 0) < 0)
+    return ClientEnd::unknown;
+  Answer answer{};
+  // It is there at once.
+  const ssize_t size = ::recv(kernel.get(), &answer, sizeof(answer), MSG_DONTWAIT);
+  if (size != sizeof(answer) || answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+    return ClientEnd::unknown;
+  return answer.socket.idiag_inode == 0 ? ClientEnd::closed : ClientEnd::open;
 }
 
 Origin::Origin(const Peer::Address& address) {

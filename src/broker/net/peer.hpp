@@ -44,6 +44,13 @@ struct Accepted {
   Peer peer;
 };
 
+// Whether the process at the other end of a TCP connection still has its socket open. When it has closed it, its kernel
+// goes on sending what it had taken from it; but it answers with a reset to whatever arrives, and drops the rest.
+enum class ClientEnd { open, closed, unknown };
+// Asks the kernel (sock_diag(7)), which knows only sockets of this machine and network namespace. `unknown` also after a
+// reset.
+ClientEnd client_end(int descriptor);
+
 // The addresses among which one client can choose freely are one origin: 127.0.0.0/8 with ::1, and the first 64 bits of an
 // IPv6 address. The Unix socket is an origin of its own, so that nobody at a TCP port uses up what its clients have.
 class Origin {

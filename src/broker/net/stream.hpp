@@ -130,6 +130,8 @@ class Stream : public std::enable_shared_from_this<Stream>,
   bool has_unread();
   // What it has sent and the kernel has received.
   std::size_t unread_bytes();
+  // While nothing is read: the client has ended its sending side, and the kernel has received all of it.
+  bool has_hung_up();
 
   Socket::executor_type loop() { return socket_.get_executor(); }
 
@@ -141,7 +143,6 @@ class Stream : public std::enable_shared_from_this<Stream>,
   void finish(const std::string& why);
 
  private:
-  bool has_hung_up();
   bool may_receive(std::size_t needed);
   void on_room() override { resume(); }
   std::optional<Origin> origin() const override { return Origin{peer_}; }

@@ -102,5 +102,21 @@ TEST_F(SignsOfLife, AreSeldomForProducersThatSendNoPing) {
   pings.stream->close("the end");
 }
 
+// If this failed, a producer that sends what it has and closes would lose the end of it: its kernel answers a sign with a
+// reset, and drops what it could not deliver yet.
+TEST_F(SignsOfLife, DoNotReachProducersThatMayHaveClosed) {
+  const std::string message = "\0\1m"s;
+  std::string many;
+  for (int i = 0; i < 40 * 1024; ++i) many += message;  // The broker reads 64 KiB at a time.
+  auto has_more = connect(many);
+  auto pings = connect(ping() + many);
+  auto ends = connect(ping() + message);
+  ends.client.shutdown(boost::asio::local::stream_protocol::socket::shutdown_send);
+  run_until_signs(pings, 1 + 6);  // The first one is an answer.
+  EXPECT_EQ(count_signs(has_more), 0);
+  EXPECT_EQ(count_signs(ends), 1);  // The answer.
+  for (auto* one : {&has_more, &pings, &ends}) one->stream->close("the end");
+}
+
 }  // namespace
 }  // namespace leat::broker::lightq

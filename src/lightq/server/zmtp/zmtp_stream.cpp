@@ -44,8 +44,8 @@ void ZmtpStream::on_paused() {
 void ZmtpStream::show_life(std::chrono::milliseconds after) {
   life_after_ = after;
   life_->start(after, [this] {
-    if (!is_open() || !is_paused()) return;
-    if (unsent() == 0) {
+    if (!is_open() || !is_paused() || has_hung_up()) return;
+    if (unsent() == 0 && may_show_life()) {
       session_.append_sign_of_life(out());
       flush();
     }
@@ -53,6 +53,17 @@ void ZmtpStream::show_life(std::chrono::milliseconds after) {
     const bool has_sent = std::exchange(unread_then_, unread) != unread;
     show_life(session_.has_pinged() || has_sent ? kSoon : std::min(life_after_ * 3 / 2, kSeldom));
   });
+}
+
+// A client that has sent everything and closed must get no sign: its kernel would answer with a reset, and drop what it
+// could not deliver yet.
+bool ZmtpStream::may_show_life() {
+  // With less than this unread, the kernel still takes what the client sends, so it would have seen the client's end.
+  constexpr std::size_t kTakesMore = 16 * 1024;
+  if (unread_bytes() < kTakesMore) return true;
+  const ClientEnd end = client_end(descriptor());
+  // Most clients on other machines have no heartbeats, unless they have sent a PING.
+  return end == ClientEnd::open || (end == ClientEnd::unknown && session_.has_pinged());
 }
 
 void ZmtpStream::watch_silence() {

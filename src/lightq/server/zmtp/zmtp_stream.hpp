@@ -65,6 +65,7 @@ class ZmtpStream : public Stream {
   void on_paused() override;
   // While nothing is read from the client.
   void show_life(std::chrono::milliseconds after);
+  bool may_show_life();
   // The client wants to be cut off when it is silent for a time.
   void watch_silence();
   void check_silence();
