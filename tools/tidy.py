@@ -22,17 +22,18 @@ PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "reco
           "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group"}
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
-    "src/tool": set(),
+    "src/outcome": set(),
+    "src/tool": {"src/outcome"},
     "src/description": set(),
     "src/capi": {"src/description"},
-    "src/cli": {"src/description", "src/tool", "src/lightq/client"},
+    "src/cli": {"src/description", "src/outcome", "src/tool", "src/lightq/client"},
     "src/lightq/wire": set(),  # Bytes that the broker and its clients share.
-    "src/lightq/client": {"src/lightq/wire"},
-    "src/lightq/api": {"src/lightq/client"},
-    "src/lightq/tool": {"src/lightq/client", "src/tool"},
-    "src/lightq/server": {"src/broker", "src/lightq/wire"},
-    "src/broker": set(),  # Each protocol has a folder, and knows the broker, not the other way round.
-    "src/serve": {"src/broker", "src/lightq/server", "src/tool"},
+    "src/lightq/client": {"src/lightq/wire", "src/outcome"},
+    "src/lightq/api": {"src/lightq/client", "src/outcome"},
+    "src/lightq/tool": {"src/lightq/client", "src/outcome", "src/tool"},
+    "src/lightq/server": {"src/broker", "src/lightq/wire", "src/outcome"},
+    "src/broker": {"src/outcome"},  # Each protocol has a folder, and knows the broker, not the other way round.
+    "src/serve": {"src/broker", "src/lightq/server", "src/outcome", "src/tool"},
     "bench/harness": {"bench"},
     "bench/floors": {"bench", "bench/harness"},
     "bench/leat": {"bench", "bench/harness", "src/tool"},

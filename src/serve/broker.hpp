@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "broker/config/config.hpp"
-#include "broker/outcome.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 

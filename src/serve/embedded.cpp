@@ -21,16 +21,14 @@ struct Broker::Parts {
 Broker::Broker(std::unique_ptr<Parts> parts) noexcept : parts_{std::move(parts)} {}
 
 std::unique_ptr<Broker> Broker::start(const BrokerOptions& options, BrokerProblem& problem) {
-  const auto fail = [&](const broker::Problem& found) {
+  const auto fail = [&](const Problem& found) {
     problem = {found.code, found.sentence};
     return nullptr;
   };
-  auto config = broker::read_config({.file = options.file,
-                                     .flags = options.settings});
+  auto config = broker::read_config({.file = options.file, .flags = options.settings});
   if (!config) return fail(config.problem());
   auto started = broker::Broker::start(
-      *config,
-      [&](std::string_view password, const std::string& directory) -> broker::Outcome<void> {
+      *config, [&](std::string_view password, const std::string& directory) -> Outcome<void> {
         if (!options.on_first_start) return broker::write_admin_password(directory, password);
         options.on_first_start(broker::kAdminUser, password);
         return {};

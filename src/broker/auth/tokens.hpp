@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "broker/crypto/hmac.hpp"
-#include "broker/outcome.hpp"
 #include "broker/store/stored_topic.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/outcome.hpp"
 #include "broker/store/stored_topic.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 

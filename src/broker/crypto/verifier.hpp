@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "broker/outcome.hpp"
 #include "hmac.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 

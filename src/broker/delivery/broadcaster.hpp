@@ -18,9 +18,9 @@
 #include "backlog.hpp"
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
-#include "broker/outcome.hpp"
 #include "broker/topic/published_offset.hpp"
 #include "leat/leat.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 
@@ -84,7 +84,7 @@ class Broadcaster {
   std::optional<FdWatcher> watcher_;
   std::vector<SubscriberSink*> sinks_;
   std::deque<std::pair<std::uint64_t, SubscriberSink*>> coming_;  // Begin at this offset.
-  std::uint64_t reached_ = 0;                               // The offset behind the last record.
+  std::uint64_t reached_ = 0;  // The offset behind the last record.
   bool has_failed_ = false;
 };
 

@@ -23,9 +23,9 @@
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "broker/net/large_messages.hpp"
-#include "broker/outcome.hpp"
 #include "broker/topic/published_offset.hpp"
 #include "leat/leat.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/outcome.hpp"
+#include "outcome/outcome.hpp"
 #include "peer.hpp"
 
 namespace leat::broker {

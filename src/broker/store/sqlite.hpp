@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "broker/outcome.hpp"
+#include "outcome/outcome.hpp"
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -18,8 +18,8 @@
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "broker/loop/waiting_calls.hpp"
-#include "broker/outcome.hpp"
 #include "leat/leat.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 

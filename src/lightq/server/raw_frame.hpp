@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "broker/outcome.hpp"
 #include "lightq/wire/raw_frame.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker::raw {
 
@@ -29,7 +29,7 @@ enum class Role { producer, puller, subscriber };
 
 struct Hello {
   Role role = Role::puller;
-  std::string token = {};    // Empty: none.
+  std::string token = {};     // Empty: none.
   bool acknowledges = false;  // A puller.
 };
 

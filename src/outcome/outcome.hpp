@@ -1,4 +1,5 @@
-// Outcome<T>, what the broker's calls return that can fail: a value, or a Problem told in one sentence.
+// Outcome<T>, what calls of the broker, of clients and of tools return that can fail: a value, or a Problem told in one
+// sentence.
 //
 //     auto store = TopicStore::open(directory);
 //     if (!store) return log_error(store.problem().sentence);
@@ -16,7 +17,7 @@
 #include "leat/base/assert.hpp"
 #include "leat/result.hpp"
 
-namespace leat::broker {
+namespace leat {
 
 struct Problem {
   Errc code = Errc::ok;
@@ -68,4 +69,4 @@ class [[nodiscard]] Outcome<void> {
   Problem problem_;
 };
 
-}  // namespace leat::broker
+}  // namespace leat
