@@ -106,9 +106,11 @@ if(TARGET leat_lightq_static)  # And with it the client.
   target_link_libraries(leat_lightq_client_tests PRIVATE leat_lightq_static leat_lightq_client)
 endif()
 if(TARGET leat_broker)
-  find_library(LEAT_ZEROMQ zmq REQUIRED)  # Its clients; the broker itself does without.
-  leat_test_folder(broker RECURSE UNITY TIMEOUT 60)
-  target_link_libraries(leat_broker_tests PRIVATE leat_broker ${LEAT_ZEROMQ})
+  find_library(LEAT_ZEROMQ zmq REQUIRED)  # Clients; the broker itself does without.
+  leat_test_folder(broker UNITY TIMEOUT 60)
+  target_link_libraries(leat_broker_tests PRIVATE leat_broker)  # And no protocol but one of their own.
+  leat_test_folder(lightq_server UNITY TIMEOUT 60)
+  target_link_libraries(leat_lightq_server_tests PRIVATE leat_serve_lib ${LEAT_ZEROMQ})
 endif()
 if(TARGET leat_c_shared)
   enable_language(C)

@@ -183,8 +183,8 @@ def clients():
 
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
-              ("storm", "tests/storm/*.cpp"), ("broker", "tests/broker/**/*.cpp"),
-              ("capi", "tests/capi/*.cpp"), ("lightq_client", "tests/lightq_client/*.cpp"),
+              ("storm", "tests/storm/*.cpp"), ("broker", "tests/broker/*.cpp"),
+              ("lightq_server", "tests/lightq_server/*.cpp"), ("capi", "tests/capi/*.cpp"), ("lightq_client", "tests/lightq_client/*.cpp"),
               ("example", "examples/*.cpp")]
 NO_THREADS = [("bench", "tests/bench/*.cpp"), ("multi_failure", "tests/multi_failure/*.cpp")]  # Not with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]

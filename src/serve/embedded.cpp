@@ -5,10 +5,11 @@
 #include <thread>
 
 #include "broker/auth/admin_password.hpp"
+#include "broker/broker.hpp"
 #include "broker/config/config_file.hpp"
 #include "leat/broker.hpp"
 #include "leat/os/signals.hpp"
-#include "serve/broker.hpp"
+#include "serve/protocols.hpp"
 
 namespace leat::inline v0 {
 
@@ -25,12 +26,14 @@ std::unique_ptr<Broker> Broker::start(const BrokerOptions& options, BrokerProble
     problem = {found.code, found.sentence};
     return nullptr;
   };
-  auto config = broker::read_config({.file = options.file, .flags = options.settings});
+  auto config = broker::read_config({.file = options.file, .flags = options.settings},
+                                    broker::keys_of(broker::all_protocols()));
   if (!config) return fail(config.problem());
   auto started = broker::Broker::start(
-      *config, [&](std::string_view password, const std::string& directory) -> Outcome<void> {
+      *config, broker::all_protocols(),
+      [&](std::string_view password, const std::string& directory) -> Outcome<void> {
         if (!options.on_first_start) return broker::write_admin_password(directory, password);
-        options.on_first_start(broker::kAdminUser, password);
+        options.on_first_start(broker::lightq::kAdminUser, password);
         return {};
       });
   if (!started) return fail(started.problem());
@@ -46,7 +49,9 @@ std::unique_ptr<Broker> Broker::start(const BrokerOptions& options, BrokerProble
 
 Broker::~Broker() { stop(); }
 
-std::uint16_t Broker::lightq_port() const noexcept { return parts_->broker->lightq_port(); }
+std::uint16_t Broker::lightq_port() const noexcept {
+  return parts_->broker->port_of(broker::lightq::kProtocol);
+}
 
 void Broker::stop() noexcept {
   if (!parts_->thread.joinable()) return;

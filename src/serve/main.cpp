@@ -12,9 +12,10 @@
 #include <cstdlib>
 
 #include "broker/auth/admin_password.hpp"
+#include "broker/broker.hpp"
 #include "broker/config/config_file.hpp"
-#include "serve/broker.hpp"
 #include "serve/log_pipe.hpp"
+#include "serve/protocols.hpp"
 #include "tool/failure.hpp"
 #include "tool/program.hpp"
 
@@ -42,15 +43,15 @@ void start_log(const Config& config) {
 // On a terminal it is shown; elsewhere it would end up in some log.
 Outcome<void> show_password(std::string_view password, const std::string& directory) {
   if (::isatty(STDOUT_FILENO) != 0) {
-    std::printf("administrator: %s\npassword: %.*s\nIt is not shown again.\n", kAdminUser,
+    std::printf("administrator: %s\npassword: %.*s\nIt is not shown again.\n", lightq::kAdminUser,
                 static_cast<int>(password.size()), password.data());
     std::fflush(stdout);
     return {};
   }
   auto written = write_admin_password(directory, password);
   if (written)
-    spdlog::info("the password of the administrator, {}, is in {}/{}", kAdminUser, directory,
-                 kAdminPasswordFile);
+    spdlog::info("the password of the administrator, {}, is in {}/{}", lightq::kAdminUser,
+                 directory, kAdminPasswordFile);
   return written;
 }
 
@@ -69,7 +70,8 @@ Outcome<Config> read(const Options& options) {
     if (end != text.npos) variables.emplace(text.substr(0, end), text.substr(end + 1));
   }
   return read_config(
-      {.file = options.file, .variables = std::move(variables), .flags = options.flags});
+      {.file = options.file, .variables = std::move(variables), .flags = options.flags},
+      keys_of(all_protocols()));
 }
 
 // What is wrong changes nothing.
@@ -103,11 +105,12 @@ void serve(const Options& options) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
   std::signal(SIGXFSZ, SIG_IGN);  // SQLite and the log report the limit of file sizes as an error.
   Broker* running = nullptr;
-  auto broker = Broker::start(*config, show_password, [&] { read_again(options, *running); });
+  auto broker = Broker::start(*config, all_protocols(), show_password,
+                              [&] { read_again(options, *running); });
   if (!broker) fail(broker.problem());
   running = broker->get();
   if (options.ready_fd >= 0) {
-    (void)::dprintf(options.ready_fd, "%u\n", unsigned{(*broker)->lightq_port()});
+    (void)::dprintf(options.ready_fd, "%u\n", unsigned{(*broker)->port_of(lightq::kProtocol)});
     ::close(options.ready_fd);
   }
   if (auto ended = (*broker)->run(); !ended) fail(ended.problem());
@@ -121,7 +124,8 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("FD")
       ->check(CLI::Range(3, 1 << 20));
   app.add_flag("--check", options.is_check, "Only check the configuration");
-  for (const ConfigKey& key : config_keys()) {
+  const ConfigKeys keys = keys_of(all_protocols());
+  for (const ConfigKey& key : keys.all()) {
     if (key.name == "dir" || key.name == "data_dir")
       continue;  // Common options; they set the variables.
     app.add_option_function<std::string>(

@@ -17,6 +17,31 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Of a protocol.
+struct Net {
+  std::uint64_t port = 5500;
+  std::vector<std::string> addresses{"127.0.0.1", "::1"};
+  std::string host;
+  PortRange more_ports;
+};
+
+const ConfigKeys& keys() {
+  static const ConfigKeys keys = [] {
+    ConfigKeys all;
+    all.add({number_key("net.port", &Net::port, 0, UINT16_MAX, "port"),
+             addresses_key("net.addresses", &Net::addresses, "addresses"),
+             text_key("net.host", &Net::host, "a host", "host"),
+             ports_key("net.more_ports", &Net::more_ports, "more ports")},
+            [](const Config& config) {
+              return check_addresses("net.addresses", config.of<Net>().addresses, config);
+            });
+    return all;
+  }();
+  return keys;
+}
+
+Outcome<Config> read_sources(const ConfigSources& sources) { return read_config(sources, keys()); }
+
 struct Read {
   Config config;
   Problem problem;
@@ -24,7 +49,7 @@ struct Read {
 
 Read read(const std::string& text) {
   Read result;
-  if (auto outcome = read_config_text(text, "leat.toml", result.config); !outcome)
+  if (auto outcome = read_config_text(text, "leat.toml", keys(), result.config); !outcome)
     result.problem = outcome.problem();
   return result;
 }
@@ -32,12 +57,12 @@ Read read(const std::string& text) {
 std::string sentence_of(const std::string& text) { return read(text).problem.sentence; }
 
 TEST(Config, DefaultsNeedNoFile) {
-  const auto config = read_config({});
+  const auto config = read_sources({});
   ASSERT_TRUE(config);
-  EXPECT_EQ(config->lightq_port, 5500u);
-  EXPECT_EQ(config->lightq_addresses, (std::vector<std::string>{"127.0.0.1", "::1"}));
+  EXPECT_EQ(config->of<Net>().port, 5500u);
+  EXPECT_EQ(config->of<Net>().addresses, (std::vector<std::string>{"127.0.0.1", "::1"}));
   EXPECT_EQ(config->data_auth, DataAuth::password);
-  EXPECT_EQ(config->data_ports(), (PortRange{5501, 8999}));
+  EXPECT_EQ(config->of<Net>().more_ports, PortRange{});
   EXPECT_EQ(config->slow_subscriber, SlowSubscriber::overtaken);
   EXPECT_FALSE(config->insecure);
 }
@@ -49,11 +74,11 @@ data_dir = "/var/lib/x"
 state_dir = "/var/lib/state"
 data_auth = "joined"
 insecure = true
-[lightq]
+[net]
 port = 5600
 addresses = ["0.0.0.0", "::"]
-advertise = "broker.example.org"
-data_ports = "6000-6999"
+host = "broker.example.org"
+more_ports = "6000-6999"
 [limits]
 message_size = "2000KiB"
 command_size = 4096
@@ -75,10 +100,10 @@ file = "/var/log/leat.log"
   EXPECT_EQ(config.state_dir, "/var/lib/state");
   EXPECT_EQ(config.data_auth, DataAuth::joined);
   EXPECT_TRUE(config.insecure);
-  EXPECT_EQ(config.lightq_port, 5600u);
-  EXPECT_EQ(config.lightq_addresses, (std::vector<std::string>{"0.0.0.0", "::"}));
-  EXPECT_EQ(config.lightq_advertise, "broker.example.org");
-  EXPECT_EQ(config.data_ports(), (PortRange{6000, 6999}));
+  EXPECT_EQ(config.of<Net>().port, 5600u);
+  EXPECT_EQ(config.of<Net>().addresses, (std::vector<std::string>{"0.0.0.0", "::"}));
+  EXPECT_EQ(config.of<Net>().host, "broker.example.org");
+  EXPECT_EQ(config.of<Net>().more_ports, (PortRange{6000, 6999}));
   EXPECT_EQ(config.max_message_bytes, 2000u << 10);
   EXPECT_EQ(config.max_command_bytes, 4096u);
   EXPECT_EQ(config.max_connections, 100u);
@@ -93,7 +118,7 @@ file = "/var/log/leat.log"
 
 TEST(Config, NamesOfVariablesAndFlagsFollowFromTheKey) {
   std::set<std::string> names;
-  for (const ConfigKey& key : config_keys()) {
+  for (const ConfigKey& key : keys().all()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
     EXPECT_FALSE(key.help.empty());
     EXPECT_FALSE(key.wants.empty());
@@ -102,46 +127,46 @@ TEST(Config, NamesOfVariablesAndFlagsFollowFromTheKey) {
     if (!key.default_text().empty()) {
       EXPECT_TRUE(key.set(config, key.default_text())) << key.name;
     }
-    for (const ConfigKey& other : config_keys())
+    for (const ConfigKey& other : keys().all())
       EXPECT_EQ(other.print(config), other.default_text()) << key.name;
     if (key.name != "limits.connections_per_address") continue;
     EXPECT_EQ(key.variable(), "LEAT_LIMITS_CONNECTIONS_PER_ADDRESS");
     EXPECT_EQ(key.flag(), "--limits-connections-per-address");
   }
-  EXPECT_TRUE(names.contains("lightq.port"));
+  EXPECT_TRUE(names.contains("net.port"));
 }
 
 TEST(Config, AFlagWinsOverAVariableAndThatOverTheFile) {
   const leat::testing::TemporaryDirectory directory;
   const std::string file = directory.path() + "/leat.toml";
-  std::ofstream{file} << "[lightq]\nport = 6001\nadvertise = 'a'\n[limits]\ntopics = 1\n";
-  const auto config = read_config({.file = file,
-                                   .variables = {{"LEAT_LIGHTQ_PORT", "6002"},
-                                                 {"LEAT_LIMITS_TOPICS", "2"},
-                                                 {"LEAT_DATA_AUTH", ""},
-                                                 {"LEAT_PASSWORD", "x"}},
-                                   .flags = {{"lightq.port", "6003"}}});
+  std::ofstream{file} << "[net]\nport = 6001\nhost = 'a'\n[limits]\ntopics = 1\n";
+  const auto config = read_sources({.file = file,
+                                    .variables = {{"LEAT_NET_PORT", "6002"},
+                                                  {"LEAT_LIMITS_TOPICS", "2"},
+                                                  {"LEAT_DATA_AUTH", ""},
+                                                  {"LEAT_PASSWORD", "x"}},
+                                    .flags = {{"net.port", "6003"}}});
   ASSERT_TRUE(config) << config.problem().sentence;
-  EXPECT_EQ(config->lightq_port, 6003u);
+  EXPECT_EQ(config->of<Net>().port, 6003u);
   EXPECT_EQ(config->max_topics, 2u);
-  EXPECT_EQ(config->lightq_advertise, "a");
+  EXPECT_EQ(config->of<Net>().host, "a");
 }
 
 TEST(Config, AWrongKeyNamesItsLineAndTheNearestOne) {
-  EXPECT_EQ(sentence_of("insecure = true\n\n[lightq]\nprot = 1\n"),
-            "leat.toml:4: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+  EXPECT_EQ(sentence_of("insecure = true\n\n[net]\nprot = 1\n"),
+            "leat.toml:4: there is no key 'net.prot' (did you mean 'net.port'?)");
   EXPECT_EQ(sentence_of("data-auth = 'open'"),
             "leat.toml:1: there is no key 'data-auth' (did you mean 'data_auth'?)");
   EXPECT_EQ(sentence_of("port = 5500"),
-            "leat.toml:1: there is no key 'port' (did you mean 'lightq.port'?)");
+            "leat.toml:1: there is no key 'port' (did you mean 'net.port'?)");
   EXPECT_EQ(sentence_of("[limit]\ntopics = 5"),
             "leat.toml:1: there is no key 'limit' (did you mean 'limits'?)");
   EXPECT_EQ(sentence_of("[limits.topics]\nx = 5").substr(0, 42),
             "leat.toml:1: limits.topics has a wrong kin");
   EXPECT_EQ(sentence_of("colour = 'blue'"), "leat.toml:1: there is no key 'colour'");
-  EXPECT_EQ(sentence_of("lightq = 5"), "leat.toml:1: there is no key 'lightq'");
-  EXPECT_EQ(sentence_of("[lightq.port]\n"),
-            "leat.toml:1: lightq.port has a wrong kind of value: write a whole number from 0 to "
+  EXPECT_EQ(sentence_of("net = 5"), "leat.toml:1: there is no key 'net'");
+  EXPECT_EQ(sentence_of("[net.port]\n"),
+            "leat.toml:1: net.port has a wrong kind of value: write a whole number from 0 to "
             "65535");
   std::string longest(10'000, 'x');
   longest += " = 1";
@@ -149,8 +174,8 @@ TEST(Config, AWrongKeyNamesItsLineAndTheNearestOne) {
 }
 
 TEST(Config, AWrongValueSaysWhatIsRight) {
-  EXPECT_EQ(sentence_of("[lightq]\nport = 65536"),
-            "leat.toml:2: lightq.port = '65536' is wrong: write a whole number from 0 to 65535");
+  EXPECT_EQ(sentence_of("[net]\nport = 65536"),
+            "leat.toml:2: net.port = '65536' is wrong: write a whole number from 0 to 65535");
   EXPECT_EQ(sentence_of("data_auth = 'none'"),
             "leat.toml:1: data_auth = 'none' is wrong: write one of password, joined, open");
   EXPECT_EQ(sentence_of("insecure = 'yes'"),
@@ -162,9 +187,9 @@ TEST(Config, AWrongValueSaysWhatIsRight) {
        {"limits.topics = -1", "limits.topics = 0", "limits.topics = 1.5", "limits.topics = '5 '",
         "limits.topics = 99999999999999999999", "limits.topics = [1]", "limits.topics = 1979-05-27",
         "limits.message_size = '99999999999999999GiB'", "limits.idle_time = '5'",
-        "limits.idle_time = '25h'", "lightq.addresses = ['localhost']", "lightq.addresses = []",
-        "lightq.addresses = '127.0.0.1,'", "lightq.data_ports = '9-8'", "lightq.data_ports = '0-8'",
-        "lightq.data_ports = '5501-65536'", "lightq.data_ports = '5501'", "dir = \"a\\u0000b\""}) {
+        "limits.idle_time = '25h'", "net.addresses = ['localhost']", "net.addresses = []",
+        "net.addresses = '127.0.0.1,'", "net.more_ports = '9-8'", "net.more_ports = '0-8'",
+        "net.more_ports = '5501-65536'", "net.more_ports = '5501'", "dir = \"a\\u0000b\""}) {
     const Problem problem = read(wrong).problem;
     EXPECT_EQ(problem.code, Errc::invalid_argument) << wrong;
     EXPECT_EQ(problem.sentence.substr(0, 13), "leat.toml:1: ") << wrong;
@@ -172,70 +197,64 @@ TEST(Config, AWrongValueSaysWhatIsRight) {
 }
 
 TEST(Config, WrongVariablesAndFlagsNameThemselves) {
-  const auto variable = read_config({.variables = {{"LEAT_LIGHTQ_PORT", "many"}}});
+  const auto variable = read_sources({.variables = {{"LEAT_NET_PORT", "many"}}});
   EXPECT_EQ(variable.problem().sentence,
-            "LEAT_LIGHTQ_PORT='many' is wrong: write a whole number from 0 to 65535");
-  EXPECT_EQ(read_config({.flags = {{"lightq.prot", "1"}}}).problem().sentence,
-            "there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
-  EXPECT_EQ(read_config({.variables = {{"LEAT_DIR", "d"},
-                                       {"LEAT_PASSWORD", "x"},
-                                       {"LEAT_LIGHTQ_PORT", "6002"},
-                                       {"LEAT_LIGHTQ_PROT", "6002"}}})
+            "LEAT_NET_PORT='many' is wrong: write a whole number from 0 to 65535");
+  EXPECT_EQ(read_sources({.flags = {{"net.prot", "1"}}}).problem().sentence,
+            "there is no key 'net.prot' (did you mean 'net.port'?)");
+  EXPECT_EQ(read_sources({.variables = {{"LEAT_DIR", "d"},
+                                        {"LEAT_PASSWORD", "x"},
+                                        {"LEAT_NET_PORT", "6002"},
+                                        {"LEAT_NET_PROT", "6002"}}})
                 .problem()
                 .sentence,
-            "LEAT_LIGHTQ_PROT: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+            "LEAT_NET_PROT: there is no key 'net.prot' (did you mean 'net.port'?)");
   Config config;
-  EXPECT_EQ(read_config_text("\"a\u009B31m\u00FC\" = 1", "leat.toml", config).problem().sentence,
-            "leat.toml:1: there is no key 'a  31m  '");
-  EXPECT_EQ(read_config({.variables = {{"LEAT_DATA_AUHT", "open"}}}).problem().sentence,
+  EXPECT_EQ(
+      read_config_text("\"a\u009B31m\u00FC\" = 1", "leat.toml", keys(), config).problem().sentence,
+      "leat.toml:1: there is no key 'a  31m  '");
+  EXPECT_EQ(read_sources({.variables = {{"LEAT_DATA_AUHT", "open"}}}).problem().sentence,
             "LEAT_DATA_AUHT: there is no key 'data_auht' (did you mean 'data_auth'?)");
-  EXPECT_EQ(read_config({.variables = {{"LEAT_state_dir", "/x"}}}).problem().sentence,
+  EXPECT_EQ(read_sources({.variables = {{"LEAT_state_dir", "/x"}}}).problem().sentence,
             "LEAT_state_dir: write it as LEAT_STATE_DIR");
-  EXPECT_EQ(read_config({.variables = {{"LEAT_log_file", "/x"}}}).problem().sentence,
+  EXPECT_EQ(read_sources({.variables = {{"LEAT_log_file", "/x"}}}).problem().sentence,
             "LEAT_log_file: write it as LEAT_LOG_FILE");
-  EXPECT_FALSE(read_config({.variables = {{"LEAT_data_auth", "open"}}}));
-  EXPECT_FALSE(read_config({.variables = {{"LEAT_INSECUR", "true"}}}));
-  EXPECT_FALSE(read_config({.variables = {{"LEAT_STATE_DRI", "d"}}}));
-  EXPECT_TRUE(read_config({.variables = {{"LEAT_BIN", "x"},
-                                         {"LEAT_PORT", "tcp://10.0.0.1:5500"},
-                                         {"LEAT_SERVICE_HOST", "10.0.0.1"},
-                                         {"LEAT_TOPIC_PASSWORD", "x"},
-                                         {"LEAT_SERVE_BIN", "x"},
-                                         {"LEAT_DATABASE", "x"}}}));
-  EXPECT_TRUE(read_config({.variables = {{"LEAT_DIR", "d"},
-                                         {"LEAT_LOG_LEVEL", "info"},
-                                         {"LEAT_LOCKS_FREE", "x"},
-                                         {"PATH", "x"}}}));
+  EXPECT_FALSE(read_sources({.variables = {{"LEAT_data_auth", "open"}}}));
+  EXPECT_FALSE(read_sources({.variables = {{"LEAT_INSECUR", "true"}}}));
+  EXPECT_FALSE(read_sources({.variables = {{"LEAT_STATE_DRI", "d"}}}));
+  EXPECT_TRUE(read_sources({.variables = {{"LEAT_BIN", "x"},
+                                          {"LEAT_PORT", "tcp://10.0.0.1:5500"},
+                                          {"LEAT_SERVICE_HOST", "10.0.0.1"},
+                                          {"LEAT_TOPIC_PASSWORD", "x"},
+                                          {"LEAT_SERVE_BIN", "x"},
+                                          {"LEAT_DATABASE", "x"}}}));
+  EXPECT_TRUE(read_sources({.variables = {{"LEAT_DIR", "d"},
+                                          {"LEAT_LOG_LEVEL", "info"},
+                                          {"LEAT_LOCKS_FREE", "x"},
+                                          {"PATH", "x"}}}));
   EXPECT_EQ(sentence_of("[subscriber]\nslow = 'wait'\n"),
             "leat.toml:1: there is no key 'subscriber' (did you mean 'subscribers'?)");
 }
 
-TEST(Config, LevelsOfTheLogHaveLightqsNamesToo) {
+TEST(Config, LevelsOfTheLogHaveOtherNamesToo) {
   for (const auto& [name, level] : std::map<std::string, std::string>{
            {"event", "info"}, {"emerg", "critical"}, {"critical", "critical"}, {"warn", "warn"}}) {
-    const auto config = read_config({.flags = {{"log.level", name}}});
+    const auto config = read_sources({.flags = {{"log.level", name}}});
     ASSERT_TRUE(config) << config.problem().sentence;
     EXPECT_EQ(config->log_level, level);
   }
-}
-
-TEST(Config, WhatClientsAreToldIsAHost) {
-  for (const char* const right : {"", "broker.example.org", "10.0.0.1", "[::1]"})
-    EXPECT_TRUE(read_config({.flags = {{"lightq.advertise", right}}})) << right;
-  for (const char* const wrong : {"foo bar", "tcp://x", "a/b"})
-    EXPECT_FALSE(read_config({.flags = {{"lightq.advertise", wrong}}})) << wrong;
 }
 
 TEST(Config, AFileThatIsNotTomlNamesTheLine) {
   const std::string sentence = sentence_of("insecure = true\nport 5500\n");
   EXPECT_EQ(sentence.substr(0, 13), "leat.toml:2: ") << sentence;
   EXPECT_EQ(sentence_of("insecure = true\ninsecure = true\n").substr(0, 13), "leat.toml:2: ");
-  const auto missing = read_config({.file = "/no/such/leat.toml"});
+  const auto missing = read_sources({.file = "/no/such/leat.toml"});
   EXPECT_EQ(missing.problem().code, Errc::not_found);
   EXPECT_EQ(missing.problem().sentence,
             "cannot read '/no/such/leat.toml': No such file or directory");
-  EXPECT_FALSE(read_config({.file = "/dev/shm"}));
-  EXPECT_FALSE(read_config({.file = "/dev/zero"})) << "it has no end";
+  EXPECT_FALSE(read_sources({.file = "/dev/shm"}));
+  EXPECT_FALSE(read_sources({.file = "/dev/zero"})) << "it has no end";
 }
 
 // toml++ 3.3 would end the process, or do something undefined.
@@ -249,36 +268,19 @@ TEST(Config, WrongLettersOutsideOfStringsAreErrors) {
 
 TEST(Config, OtherMachinesNeedInsecure) {
   for (const char* const address : {"0.0.0.0", "::", "192.0.2.1", "127.0.0.1,192.0.2.1"}) {
-    const auto refused = read_config({.flags = {{"lightq.addresses", address}}});
+    const auto refused = read_sources({.flags = {{"net.addresses", address}}});
     ASSERT_FALSE(refused) << address;
     EXPECT_NE(refused.problem().sentence.find("insecure = true"), std::string::npos);
-    EXPECT_TRUE(read_config({.flags = {{"lightq.addresses", address}, {"insecure", "true"}}}));
+    EXPECT_TRUE(read_sources({.flags = {{"net.addresses", address}, {"insecure", "true"}}}));
   }
-  EXPECT_TRUE(read_config({.flags = {{"lightq.addresses", "127.0.0.2,::1"}}}));
-}
-
-TEST(Config, PortsMustNotMeet) {
-  EXPECT_EQ(read_config({.flags = {{"lightq.data_ports", "5000-6000"}}}).problem().sentence,
-            "lightq.data_ports: 5000-6000 contains lightq.port, 5500");
-  EXPECT_FALSE(read_config({.flags = {{"lightq.port", "65535"}}}));
-  EXPECT_TRUE(read_config({.flags = {{"lightq.port", "0"}}}));
-  EXPECT_TRUE(read_config({.flags = {{"lightq.port", "0"}, {"lightq.data_ports", "5501-5600"}}}));
-  EXPECT_EQ(read_config({.flags = {{"lightq.port", "65000"}}})->data_ports(),
-            (PortRange{65001, 65535}));
+  EXPECT_TRUE(read_sources({.flags = {{"net.addresses", "127.0.0.2,::1"}}}));
 }
 
 TEST(Config, PathsThatCannotBeUsedAreNamed) {
   const auto problem = [](const std::string& text) {
-    const auto right = check_config(read(text).config);
+    const auto right = keys().check(read(text).config);
     return right ? "" : right.problem().sentence;
   };
-  const std::string path = "/" + std::string(107, 's');
-  EXPECT_EQ(problem("[lightq]\nsocket = '" + path.substr(1) + "'\n"), "");
-  EXPECT_EQ(problem("[lightq]\nsocket = '" + path + "'\n"),
-            "lightq.socket: '" + path + "' has 108 bytes: choose a path of at most 107");
-  EXPECT_EQ(problem("state_dir = '" + path.substr(11) + "'\n"),
-            "lightq.socket: '" + path.substr(11) +
-                "/lightq.sock' has 109 bytes: choose a path of at most 107");
   const testing::TemporaryDirectory directory;
   const std::string file = directory.path() + "/file";
   const auto problem_of_log = [&](const std::string& log) {
@@ -303,20 +305,20 @@ TEST(Config, SomeChangesCountAtOnceAndTheOthersAreNamed) {
   after.data_auth = DataAuth::open;
   after.topic_idle_time = std::chrono::milliseconds{1500};
   after.slow_subscriber = SlowSubscriber::wait;
-  after.lightq_port = 6000;
+  after.of<Net>().port = 6000;
   after.log_file = "elsewhere";
-  EXPECT_EQ(take_changes(running, before, after),
-            (std::vector<std::string>{"lightq.port", "log.file"}));
+  EXPECT_EQ(keys().take_changes(running, before, after),
+            (std::vector<std::string>{"log.file", "net.port"}));
   EXPECT_EQ(running.data_auth, DataAuth::open);
   EXPECT_EQ(running.topic_idle_time, std::chrono::milliseconds{1500});
   EXPECT_EQ(running.slow_subscriber, SlowSubscriber::wait);
-  EXPECT_EQ(running.lightq_port, before.lightq_port);
-  for (const ConfigKey& key : config_keys())  // What is printed can be read.
-    EXPECT_TRUE(!key.is_live() || key.set(running, key.print(before))) << key.name;
+  EXPECT_EQ(running.of<Net>().port, before.of<Net>().port);
+  for (const ConfigKey& key : keys().all())  // What is printed can be read.
+    EXPECT_TRUE(!key.is_live || key.set(running, key.print(before))) << key.name;
 }
 
 TEST(Config, RandomTextNeverCrashes) {
-  const std::string text = "insecure = true\n[lightq]\nport = 5600\naddresses = [\"0.0.0.0\"]\n";
+  const std::string text = "insecure = true\n[net]\nport = 5600\naddresses = [\"0.0.0.0\"]\n";
   std::mt19937 random{20261125};
   for (int round = 0; round < 5'000; ++round) {
     std::string changed = text;

@@ -106,8 +106,7 @@ class GroupDispatcherTest : public ::testing::Test {
     auto publisher = topic_->publisher();
     ASSERT_TRUE(publisher);
     publisher_.emplace(std::move(*publisher));
-    auto group =
-        topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight, .lease = lease});
+    auto group = topic_->group("work", {.members = 8, .in_flight = in_flight, .lease = lease});
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dispatcher = GroupDispatcher::open(
@@ -390,7 +389,7 @@ TEST_F(GroupDispatcherTest, AGroupThatIsDeletedEndsIt) {
   dispatcher_->add(consumer);
   publish(0, 3);
   ASSERT_GT(consumer.appended_records, 0);
-  ASSERT_TRUE(topic_->delete_group(kLightqGroup, true));
+  ASSERT_TRUE(topic_->delete_group("work", true));
   const int before = consumer.appended_records;
   consumer.take(consumer.left().size());
   publish(3, 10);

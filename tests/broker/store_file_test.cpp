@@ -78,14 +78,14 @@ void use(const Place& place) {
   check(store);
   if (!store) return;
   check(store->administrator());
-  check(store->next_port());
+  check(store->values("lines"));
   check(store->topic("topic-7"));
   const auto topics = store->topics();
   check(topics);
   check(store->rights(3));
   check(store->add({.name = "another", .user = "user", .verifier = decoy_verifier()}));
   check(store->change_password(3, decoy_verifier()));
-  check(store->set_ports(3, {.push = 5501}, 5502));
+  check(store->set_values({{"lines", 3, "port", "5501"}}));
   check(store->grant(3, {.user = "other", .may_read = true}));
   check(store->revoke(4, "other"));
   check(store->delete_topic(5));
@@ -157,7 +157,7 @@ TEST(StoreFile, SomethingElseIsDamaged) {
             "the broker's store '" + place.file +
                 "' is damaged (it was cut off): restore it from a backup and remove its '-wal' "
                 "file, or move it away and the broker begins anew");
-  place.write("[lightq]\nport = 5500\n" + std::string(5000, '#'));
+  place.write("[limits]\ntopics = 5500\n" + std::string(5000, '#'));
   EXPECT_EQ(place.problem().code, Errc::corrupt);
   std::filesystem::remove(place.file);
   place.run("CREATE TABLE topics (id INTEGER)");
@@ -186,11 +186,10 @@ TEST(StoreFile, DamageInsideIsNamed) {
 
 TEST(StoreFile, WrongValuesAreDamage) {
   for (const char* const sql :
-       {"UPDATE topics SET name = '../../etc'", "UPDATE topics SET type = 'stack'",
-        "UPDATE topics SET verifier = 'leat1$'", "UPDATE topics SET raw_port = 65536",
-        "UPDATE topics SET pull_port = -1", "UPDATE topics SET data_auth = 'none'",
-        "UPDATE topics SET pullers = 'some'", "UPDATE topics SET user = 'a' || char(10)",
-        "DROP TABLE topics", "ALTER TABLE topics DROP COLUMN type"}) {
+       {"UPDATE topics SET name = '../../etc'", "UPDATE topics SET verifier = 'leat1$'",
+        "UPDATE topics SET data_auth = 'none'", "UPDATE topics SET consumers = 'some'",
+        "UPDATE topics SET consumer_group = '../x'", "UPDATE topics SET user = 'a' || char(10)",
+        "DROP TABLE topics", "ALTER TABLE topics DROP COLUMN durable"}) {
     const Place place;
     place.fill(1);
     place.run(sql);
@@ -322,7 +321,7 @@ TEST(StoreFile, OnAFullDiskARightCanStillBeTaken) {
     CHILD_CHECK(::setrlimit(RLIMIT_FSIZE, &no_more) == 0);
     for (int i = 0; i < kUsers; ++i) {
       CHILD_CHECK(store->change_password(id, decoy_verifier()));
-      CHILD_CHECK(store->set_ports(id, {.push = 5501}, 5502));
+      CHILD_CHECK(store->set_values({{"lines", id, "port", "5501"}, {"lines", 0, "next", "5502"}}));
       CHILD_CHECK(store->revoke(id, "u" + std::to_string(i)));
     }
     CHILD_CHECK(store->delete_topic(id));
@@ -377,7 +376,7 @@ TEST(StoreFile, KeepsItsRoomWhileItIsClosed) {
     auto store = TopicStore::open(place.path);
     EXPECT_TRUE(store);
     const std::int64_t id = store->topics()->at(0).id;
-    EXPECT_TRUE(store->set_ports(id, {.push = 5501}, 5502));
+    EXPECT_TRUE(store->set_values({{"lines", id, "port", "5501"}, {"lines", 0, "next", "5502"}}));
     EXPECT_TRUE(store->change_password(id, decoy_verifier()));
     EXPECT_TRUE(store->revoke(id, "other"));
   }
@@ -513,8 +512,10 @@ int change_for_ever(const std::string& path, Progress& progress, int first) {
         {.name = "topic-" + std::to_string(i), .user = "user", .verifier = decoy_verifier()});
     CHILD_CHECK(topic);
     progress.added = i + 1;
-    const auto port = static_cast<std::uint16_t>(5500 + i % 10'000);
-    CHILD_CHECK(store->set_ports(topic->id, {.push = port}, port));
+    const int port = 5500 + i % 10'000;
+    const std::string text = std::to_string(port);
+    CHILD_CHECK(
+        store->set_values({{"lines", topic->id, "port", text}, {"lines", 0, "next", text}}));
     progress.next_port = port;
     if (i % 3 == 0) CHILD_CHECK(store->grant(topic->id, {.user = "bob", .may_read = true}));
     if (i % 5 == 4) {
@@ -543,13 +544,14 @@ TEST(StoreFile, KilledInAChangeHasEachChangeWhole) {
     const int stored = static_cast<int>(topics->size());
     EXPECT_GE(stored, progress->added);
     EXPECT_LE(stored, progress->added + 1);
-    const std::uint16_t next_port = *store->next_port();
-    std::uint16_t last_port = 0;
-    for (int i = 0; i < stored; ++i) {
-      const StoredTopic& topic = topics->at(static_cast<std::size_t>(i));
-      EXPECT_EQ(topic.name, "topic-" + std::to_string(i));
-      if (topic.ports.push != 0) last_port = topic.ports.push;
-    }
+    for (int i = 0; i < stored; ++i)
+      EXPECT_EQ(topics->at(static_cast<std::size_t>(i)).name, "topic-" + std::to_string(i));
+    const auto values = store->values("lines");
+    ASSERT_TRUE(values) << values.problem().sentence;
+    int next_port = 0;
+    int last_port = 0;
+    for (const ProtocolValue& value : *values)
+      (value.topic_id == 0 ? next_port : last_port) = std::stoi(value.value);
     EXPECT_EQ(next_port, last_port) << "the two are one change";
     EXPECT_TRUE(next_port == progress->next_port || next_port == 5500 + (stored - 1) % 10'000)
         << next_port << " " << progress->next_port;

@@ -123,7 +123,7 @@ TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
   ASSERT_TRUE(store);
   Backlog backlog;
   LargeMessages unsent{loop, 4 * kLargeRecord, std::chrono::milliseconds{40}};
-  const auto stored = store->add({.name = "work", .type = TopicType::file});
+  const auto stored = store->add({.name = "work", .is_durable = true, .group = "work"});
   ASSERT_TRUE(stored) << stored.problem().sentence;
   const auto topic =
       std::make_shared<BrokerTopic>(loop, config, *store, backlog, unsent, *stored, [] {});

@@ -2,6 +2,7 @@
 #include "broker/store/topic_store.hpp"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -35,13 +36,24 @@ std::string content_of(const std::string& path) {
   return bytes.str();
 }
 
+// "ID NAME VALUE" of each.
+std::vector<std::string> texts_of(TopicStore& store, std::string_view protocol) {
+  std::vector<std::string> texts;
+  const auto values = store.values(protocol);
+  EXPECT_TRUE(values);
+  for (const ProtocolValue& one : *values)
+    texts.push_back(std::to_string(one.topic_id) + " " + one.name + " " + one.value);
+  return texts;
+}
+
 NewTopic news() {
   return {.name = "news",
-          .type = TopicType::queue_file,
+          .is_durable = true,
           .user = "alice",
           .verifier = decoy_verifier(),
           .data_auth = DataAuth::joined,
-          .created_at_s = 1'764'000'000};
+          .created_at_s = 1'764'000'000,
+          .group = "work"};
 }
 
 TEST(TopicStore, KeepsEverythingOverARestart) {
@@ -55,14 +67,15 @@ TEST(TopicStore, KeepsEverythingOverARestart) {
     TopicStore store = place.open();
     EXPECT_EQ(store.directory(), place.path);
     EXPECT_FALSE(*store.administrator());
-    EXPECT_EQ(*store.next_port(), 0);
+    EXPECT_TRUE(store.values("lines")->empty());
     EXPECT_TRUE(store.topics()->empty());
     ASSERT_TRUE(store.set_administrator(administrator));
-    const auto added = store.add(given);
+    const auto added =
+        store.add(given, {{.protocol = "lines", .name = "motto", .value = "semper"}});
     ASSERT_TRUE(added) << added.problem().sentence;
     id = added->id;
-    ASSERT_TRUE(store.set_ports(id, {.pull = 5502, .push = 5501, .pub = 5503, .raw = 5504}, 5505));
-    ASSERT_TRUE(store.set_consumers(id, Consumers::absent));
+    ASSERT_TRUE(store.set_values({{"lines", id, "port", "5501"}, {"lines", 0, "next", "5502"}}));
+    ASSERT_TRUE(store.set_consumers(id, Consumers::absent, "others"));
     ASSERT_TRUE(
         store.grant(id, {.user = "bob", .may_read = true, .may_write = false, .verifier = of_bob}));
     ASSERT_TRUE(store.add({.name = "olds"}));
@@ -71,26 +84,27 @@ TEST(TopicStore, KeepsEverythingOverARestart) {
   TopicStore store = place.open();
   EXPECT_EQ((*store.administrator())->verifier, administrator);
   EXPECT_EQ(store.token_secret(), secret);
-  EXPECT_EQ(*store.next_port(), 5505);
+  EXPECT_EQ(texts_of(store, "lines"),
+            (std::vector<std::string>{"0 next 5502", "1 motto semper", "1 port 5501"}));
   const auto topics = store.topics();
   ASSERT_TRUE(topics);
   ASSERT_EQ(topics->size(), 2u);
   const StoredTopic& topic = topics->front();
   EXPECT_EQ(topic.id, id);
   EXPECT_EQ(topic.name, "news");
-  EXPECT_EQ(topic.type, TopicType::queue_file);
+  EXPECT_TRUE(topic.is_durable);
   EXPECT_EQ(topic.user, "alice");
   EXPECT_EQ(topic.verifier, given.verifier);
   EXPECT_EQ(topic.data_auth, DataAuth::joined);
   EXPECT_EQ(topic.created_at_s, given.created_at_s);
-  EXPECT_EQ(topic.ports, (TopicPorts{.pull = 5502, .push = 5501, .pub = 5503, .raw = 5504}));
+  EXPECT_EQ(topic.group, "others");
   EXPECT_EQ(topic.consumers, Consumers::absent);
   const StoredTopic& other = topics->back();
   EXPECT_EQ(other.name, "olds");
-  EXPECT_EQ(other.type, TopicType::queue);
+  EXPECT_FALSE(other.is_durable);
   EXPECT_EQ(other.verifier, std::nullopt);
   EXPECT_EQ(other.data_auth, DataAuth::unset);
-  EXPECT_EQ(other.ports, TopicPorts{});
+  EXPECT_EQ(other.group, "");
   EXPECT_EQ(other.consumers, Consumers::awaited);
   const auto rights = store.rights(id);
   ASSERT_EQ(rights->size(), 1u);
@@ -195,15 +209,64 @@ TEST(TopicStore, AChangedPasswordHasAnotherVersion) {
   EXPECT_NE((*store.administrator())->verifier_version, before);
 }
 
-TEST(TopicStore, SetsPorts) {
+TEST(TopicStore, KeepsValuesOfProtocols) {
   const Directory place;
   TopicStore store = place.open();
   const auto id = store.add(news())->id;
-  ASSERT_TRUE(store.set_ports(id, {.push = 65535}, 1));
-  EXPECT_EQ(store.topic("news")->ports, TopicPorts{.push = 65535});
-  EXPECT_EQ(store.set_consumers(17, Consumers::known).problem().code, Errc::not_found);
-  EXPECT_EQ(store.set_ports(17, {.push = 5501}, 2).problem().code, Errc::not_found);
-  EXPECT_EQ(*store.next_port(), 1) << "a change that failed changed nothing";
+  ASSERT_EQ(id, 1);
+  ASSERT_TRUE(store.set_values({{"lines", id, "port", "1"}, {"other", id, "port", "2"}}));
+  ASSERT_TRUE(store.set_values({{"lines", id, "port", "3"}}));
+  EXPECT_EQ(texts_of(store, "lines"), (std::vector<std::string>{"1 port 3"}));
+  EXPECT_EQ(texts_of(store, "other"), (std::vector<std::string>{"1 port 2"}));
+  EXPECT_EQ(
+      store.set_values({{"lines", 0, "next", "4"}, {"lines", 17, "port", "5"}}).problem().code,
+      Errc::not_found);
+  EXPECT_EQ(texts_of(store, "lines").size(), 1u) << "a change that failed changed nothing";
+  EXPECT_EQ(store.set_consumers(17, Consumers::known, "work").problem().code, Errc::not_found);
+  ASSERT_TRUE(store.set_values({{"lines", id, "port", ""}}));
+  EXPECT_TRUE(store.values("lines")->empty());
+  ASSERT_TRUE(store.delete_topic(id));
+  EXPECT_TRUE(store.values("other")->empty()) << "they go with their topic";
+}
+
+// Of version 2, which a broker wrote that knew one protocol.
+TEST(TopicStore, OfVersion2IsBroughtUpToDate) {
+  const Directory place;
+  std::filesystem::create_directory(place.path);
+  std::filesystem::permissions(place.path, std::filesystem::perms::owner_all);
+  sqlite3* database = nullptr;
+  ASSERT_EQ(::sqlite3_open(place.file().c_str(), &database), SQLITE_OK);
+  const std::string sql = content_of(LEAT_SOURCE_DIR "/tests/fixtures/broker_2.sql");
+  ASSERT_EQ(::sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  ::sqlite3_close(database);
+  TopicStore store = place.open();
+  ASSERT_TRUE(*store.administrator());
+  const auto topics = store.topics();
+  ASSERT_TRUE(topics) << topics.problem().sentence;
+  ASSERT_EQ(topics->size(), 4u);
+  const bool durable[] = {false, true, false, true};
+  const Consumers expected[] = {Consumers::known, Consumers::awaited, Consumers::awaited,
+                                Consumers::known};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const StoredTopic& topic = topics->at(i);
+    EXPECT_EQ(topic.is_durable, durable[i]) << topic.name;
+    EXPECT_EQ(topic.consumers, expected[i]) << topic.name;
+    EXPECT_EQ(topic.group, "lightq");
+    EXPECT_EQ(topic.user, "ann");
+    EXPECT_TRUE(*check_password("secret of ann", *topic.verifier));
+  }
+  EXPECT_EQ(topics->at(1).slow_subscriber, SlowSubscriber::wait);
+  EXPECT_EQ(topics->at(2).data_auth, DataAuth::joined);
+  ASSERT_EQ(topics->at(0).rights.size(), 1u);
+  EXPECT_EQ(topics->at(0).rights[0].user, "bob");
+  EXPECT_EQ(texts_of(store, "lightq"),
+            (std::vector<std::string>{"0 next_port 15508", "1 pub_port 15502", "1 pull_port 15503",
+                                      "1 push_port 15501", "2 pub_port 15504", "2 pull_port 15505",
+                                      "2 raw_port 15506", "3 type direct", "4 raw_port 15507",
+                                      "4 type queue_file"}));
+  const auto added = store.add({.name = "later"});
+  ASSERT_TRUE(added) << added.problem().sentence;
+  EXPECT_EQ(added->id, 5);
 }
 
 TEST(TopicStore, RightsAreGivenChangedAndTaken) {

@@ -3,13 +3,14 @@
 // this failed, anybody who reaches the port could crash the broker, take topics over, or read passwords in its answers
 // and in its log.
 //
-// Everything is the broker's own, with a store in a temporary directory, except Logins: a hash of a password takes 20 ms.
-// The sources are included here so that the fuzzer sees which of their lines an input reaches.
+// All is the broker's own, but Logins, because a hash takes 20 ms. The sources are included so that the fuzzer sees their lines.
+#include "lightq/server/admin.cpp"
 #include "broker/auth/known_credentials.cpp"
 #include "broker/auth/login_limits.cpp"
 #include "broker/auth/password_worker.cpp"
 #include "broker/auth/tokens.cpp"
 #include "broker/config/config.cpp"
+#include "broker/config/config_key.cpp"
 #include "broker/config/control_characters.cpp"
 #include "broker/crypto/base64.cpp"
 #include "broker/crypto/hash_memory.cpp"
@@ -23,7 +24,6 @@
 #include "broker/net/connections.cpp"
 #include "broker/net/large_messages.cpp"
 #include "broker/net/peer.cpp"
-#include "broker/net/ports.cpp"
 #include "broker/net/stream.cpp"
 #include "broker/store/sqlite.cpp"
 #include "broker/store/store_file.cpp"
@@ -34,12 +34,14 @@
 #include "broker/topic/publisher_throttle.cpp"
 #include "broker/topic/topic_client.cpp"
 #include "broker/topic/topics.cpp"
-#include "lightq/server/admin.cpp"
 #include "lightq/server/admin_stream.cpp"
 #include "lightq/server/data_ports.cpp"
 #include "lightq/server/data_streams.cpp"
+#include "lightq/server/ports.cpp"
 #include "lightq/server/raw_frame.cpp"
 #include "lightq/server/raw_stream.cpp"
+#include "lightq/server/settings.cpp"
+#include "lightq/server/topic_state.cpp"
 #include "lightq/server/zmtp/zmtp.cpp"
 #include "lightq/server/zmtp/zmtp_frame.cpp"
 #include "lightq/server/zmtp/zmtp_stream.cpp"
@@ -126,8 +128,8 @@ Config config_in(const std::string& path) {
   config.dir = path + "/topics";
   config.data_dir = path + "/data";
   config.state_dir = path + "/state";
-  config.lightq_addresses = {own_address()};
-  config.lightq_data_ports = {7001, 7020};
+  config.of<Settings>().addresses = {own_address()};
+  config.of<Settings>().data_ports = {7001, 7020};
   config.max_command_bytes = kMostCommandBytes;
   config.max_topics = 5;
   config.topic_idle_time = std::chrono::hours{24};
@@ -152,6 +154,8 @@ class World {
     logger->set_level(spdlog::level::debug);
     logger->set_pattern("%v");
     spdlog::set_default_logger(std::move(logger));
+    require(states.load(settings.all_data_ports()).has_value(), "nothing is stored yet");
+    topics.add_observer(ports);
     reset();
   }
   ~World() {
@@ -171,15 +175,14 @@ class World {
     topics.for_each([&](const TopicPtr& topic) {
       if (topic->name() != "news") others.push_back(topic);
     });
-    for (const TopicPtr& topic : others) {
-      ports.close(*topic);
+    for (const TopicPtr& topic : others)
       require(topics.delete_topic(topic).has_value(), "a topic can be deleted");
-    }
     const Verifier anns = quick_verifier("Anns-own");
     const Verifier bobs = quick_verifier("Bobs-own");
     TopicPtr news = topics.find("news");
     if (news == nullptr) {
-      const auto added = topics.add({.name = "news", .user = "ann", .verifier = anns});
+      const auto added =
+          topics.add({.name = "news", .user = "ann", .verifier = anns, .group = kGroup});
       require(added.has_value(), "a topic can be made");
       news = *added;
     }
@@ -205,14 +208,17 @@ class World {
   // What is stored; and, if `whole`, what those who may use a topic can change.
   std::string state(bool whole) {
     const auto stored = store.topics();
-    require(stored.has_value(), "the store can be read");
+    const auto values = store.values(kProtocol);
+    require(stored && values, "the store can be read");
     std::string text;
     for (const StoredTopic& one : *stored) {
-      text += fmt::format("{} {} {} {} {};", one.id, one.name, one.user, name_of(one.type),
+      text += fmt::format("{} {} {} {} {};", one.id, one.name, one.user, one.is_durable,
                           name_of(one.data_auth));
       if (whole) {
-        text += fmt::format("{} {} {}:", one.verifier_version, name_of(one.consumers),
-                            fmt::join(one.ports.all(), " "));
+        text += fmt::format("{} {} {}:", one.verifier_version, name_of(one.consumers), one.group);
+        for (const ProtocolValue& value : *values) {
+          if (value.topic_id == one.id) text += value.name + value.value + " ";
+        }
       }
       for (const Right& right : one.rights) {
         text += fmt::format("{} {} {} {};", right.user, right.may_read, right.may_write,
@@ -220,7 +226,7 @@ class World {
       }
     }
     topics.for_each([&](const TopicPtr& topic) {
-      require(topic->joined.empty(), "who has left has not joined");
+      require(states.of(*topic)->joined.empty(), "who has left has not joined");
       text += topic->name() + ";";
     });
     return text;
@@ -243,8 +249,11 @@ class World {
   Topics topics{loop, config, store};
   Connections connections{{100, 100}};
   Tokens tokens{store.token_secret()};
-  DataPorts ports{loop, config, topics, logins, tokens, connections};
-  Admin admin{config, topics, ports, logins, tokens, store};
+  Services services{loop, config, store, topics, logins, tokens, connections};
+  Settings settings = config.of<Settings>();
+  TopicStates states{topics, store};
+  DataPorts ports{services, settings, states};
+  Admin admin{services, settings, states, ports};
 };
 
 // --- A client --------------------------------------------------------------------------------------------------------

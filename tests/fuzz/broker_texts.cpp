@@ -7,12 +7,14 @@
 #include "broker/auth/tokens.cpp"
 #include "broker/config/config.cpp"
 #include "broker/config/config_file.cpp"
+#include "broker/config/config_key.cpp"
 #include "broker/config/control_characters.cpp"
 #include "broker/crypto/base64.cpp"
 #include "broker/crypto/hash_memory.cpp"
 #include "broker/crypto/hmac.cpp"
 #include "broker/crypto/verifier.cpp"
 #include "broker/store/stored_topic.cpp"
+#include "lightq/server/settings.cpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -167,15 +169,24 @@ void check_printed_verifier(std::string_view input) {
 // --- The configuration -------------------------------------------------------------------------------------------------
 
 // What each key has, as it would be written.
+const ConfigKeys& keys() {
+  static const ConfigKeys keys = [] {
+    ConfigKeys all;
+    all.add(lightq::settings_keys(), lightq::check_settings);
+    return all;
+  }();
+  return keys;
+}
+
 std::vector<std::string> values_of(const Config& config) {
   std::vector<std::string> values;
-  for (const ConfigKey& key : config_keys()) values.push_back(key.print(config));
+  for (const ConfigKey& key : keys().all()) values.push_back(key.print(config));
   return values;
 }
 
 void check_config_text(std::string_view text) {
   Config config;
-  if (const auto read = read_config_text(text, "leat.toml", config); !read) {
+  if (const auto read = read_config_text(text, "leat.toml", keys(), config); !read) {
     check_sentence(read.problem());
     require(read.problem().sentence.starts_with("leat.toml:"), "the sentence says where");
     return;
@@ -183,19 +194,19 @@ void check_config_text(std::string_view text) {
   const std::vector<std::string> values = values_of(config);
   Config again;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == config_keys()[i].default_text()) continue;
-    require(config_keys()[i].set(again, values[i]), "what a key prints is right for it");
+    if (values[i] == keys().all()[i].default_text()) continue;
+    require(keys().all()[i].set(again, values[i]), "what a key prints is right for it");
   }
   require(values_of(again) == values, "values come back");
   Config running;
-  const auto later = take_changes(running, Config{}, config);
-  for (const ConfigKey& key : config_keys()) {
+  const auto later = keys().take_changes(running, Config{}, config);
+  for (const ConfigKey& key : keys().all()) {
     const bool is_later = std::find(later.begin(), later.end(), key.name) != later.end();
     require(key.print(running) == (is_later ? key.default_text() : key.print(config)),
             "a change counts now or later");
   }
-  (void)config.data_ports();
-  if (const auto right = check_config(config); !right)
+  (void)config.of<lightq::Settings>().all_data_ports();
+  if (const auto right = keys().check(config); !right)
     require(!right.problem().sentence.empty(), "what is wrong is told");
 }
 
@@ -203,7 +214,7 @@ void check_flag(std::string_view input) {
   const std::size_t end = input.find('=');
   if (end == input.npos) return;
   Config config;
-  if (const auto set = set_key(config, input.substr(0, end), input.substr(end + 1)); !set)
+  if (const auto set = keys().set(config, input.substr(0, end), input.substr(end + 1)); !set)
     require(!set.problem().sentence.empty(), "what is wrong is told");
 }
 

@@ -18,7 +18,6 @@
 
 namespace leat::broker {
 
-inline constexpr char kAdminUser[] = "lightq_admin";
 inline constexpr char kAdminPasswordFile[] = "admin-password";
 
 // 24 random letters and digits: 142 bits.

@@ -1,31 +1,23 @@
-// Everything that can be configured in a broker: one struct, and one table of the keys that set it.
+// Everything that can be configured in a broker.
 //
-//     Config config;                                       // the defaults
-//     auto set = set_key(config, "lightq.port", "5600");   // or what a file, a variable or a flag says
-//     if (set) set = check_config(config);                 // what only makes sense together
-//     for (const ConfigKey& key : config_keys()) add_flag(key.flag(), key.help, key.default_text());
+//     Config config;                                   // the defaults
+//     config.max_topics = 100;
+//     config.of<lines::Settings>().port = 5600;       // of a protocol
 //
-// A key's name, range, help and default stand here once; the names of its variable and of its flag follow from its
-// name. config_file.hpp reads the sources. Constant once it is read; the table may be used by any thread.
+// config_key.hpp has the keys that set it, config_file.hpp reads the sources. Constant once it is read.
 #pragma once
 
+#include <any>
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <type_traits>
+#include <typeindex>
 
 #include "broker/store/stored_topic.hpp"
-#include "outcome/outcome.hpp"
 
 namespace leat::broker {
-
-struct PortRange {
-  std::uint16_t first = 0;  // Both 0: after lightq_port.
-  std::uint16_t last = 0;
-  friend bool operator==(const PortRange&, const PortRange&) = default;
-};
 
 struct Config {
   std::string dir;        // Empty: as leat::TopicOptions::directory.
@@ -34,12 +26,6 @@ struct Config {
   DataAuth data_auth = DataAuth::password;
   bool insecure = false;
   std::string admin_password_file;  // Empty: the password is made at the first start.
-
-  std::uint64_t lightq_port = 5500;
-  std::vector<std::string> lightq_addresses{"127.0.0.1", "::1"};
-  std::string lightq_socket;     // Empty: `lightq.sock` in the state directory.
-  std::string lightq_advertise;  // Empty: the address that the client reached.
-  PortRange lightq_data_ports;
 
   std::uint64_t max_message_bytes = 1024 * 1024;
   std::uint64_t max_command_bytes = 64 * 1024;
@@ -54,43 +40,39 @@ struct Config {
   std::string log_level = "info";
   std::string log_file;  // Empty: stderr.
 
-  // The configured range, or the one that follows from the port.
-  PortRange data_ports() const;
+  // The settings of a protocol, which are a struct of its own. `Config` itself is the broker's.
+  template <class Settings>
+  Settings& of();
+  template <class Settings>
+  const Settings& of() const;
+
+ private:
+  std::map<std::type_index, std::any> of_protocols_;  // Those that differ from their defaults.
 };
 
-// Writes down the directories and the socket that a broker has without being told.
+// Writes down the directories that a broker has without being told.
 void fill_in_paths(Config& config);
 
-struct ConfigKey {
-  std::string name;   // As in the file: "lightq.port" is `port` in the section `[lightq]`.
-  std::string wants;  // What a value is: "a whole number from 0 to 65535".
-  std::string help;
-  std::function<bool(Config&, std::string_view)>
-      set;  // False for a wrong value; then nothing changed.
-  std::function<std::string(const Config&)> print;
+template <class Settings>
+Settings& Config::of() {
+  if constexpr (std::is_same_v<Settings, Config>) {
+    return *this;
+  } else {
+    std::any& settings = of_protocols_[typeid(Settings)];
+    if (!settings.has_value()) settings.emplace<Settings>();
+    return *std::any_cast<Settings>(&settings);
+  }
+}
 
-  std::string variable() const;  // LEAT_LIGHTQ_PORT
-  std::string flag() const;      // --lightq-port
-  std::string default_text() const { return print(Config{}); }
-  // Whether a broker that runs can change it.
-  bool is_live() const;
-};
-
-const std::vector<ConfigKey>& config_keys();
-
-//   not_found          there is no such key; the sentence names the nearest one
-//   invalid_argument   not such a value; the sentence says what would be
-Outcome<void> set_key(Config& config, std::string_view name, std::string_view text);
-
-// Whether a name is a key that is misspelt by one or two letters. Too short ones are not told from other words.
-bool is_nearly_a_key(std::string_view name);
-
-// Takes those changes from `before` to `after` into `running` that count for a broker that runs. Returns the names of the
-// others, which count from its next start.
-std::vector<std::string> take_changes(Config& running, const Config& before, const Config& after);
-
-//   invalid_argument   an address that others can reach without `insecure`, a range of ports that is none, a path that
-//                      cannot be that of a socket or of a log
-Outcome<void> check_config(const Config& config);
+template <class Settings>
+const Settings& Config::of() const {
+  if constexpr (std::is_same_v<Settings, Config>) {
+    return *this;
+  } else {
+    static const Settings defaults;
+    const auto found = of_protocols_.find(typeid(Settings));
+    return found == of_protocols_.end() ? defaults : *std::any_cast<Settings>(&found->second);
+  }
+}
 
 }  // namespace leat::broker

@@ -42,12 +42,6 @@ Problem at_line(const std::string& file, toml::source_index line, std::string se
   return {Errc::invalid_argument, fmt::format("{}:{}: {}", file, line, sentence)};
 }
 
-bool is_section(const std::string& name) {
-  const auto& keys = config_keys();
-  return std::any_of(keys.begin(), keys.end(),
-                     [&](const ConfigKey& key) { return key.name.starts_with(name + "."); });
-}
-
 // A value as it would be written in a variable. None for what no key takes: dates, fractions, tables.
 std::optional<std::string> text_of(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
@@ -65,19 +59,21 @@ std::optional<std::string> text_of(const toml::node& node) {
 }
 
 Outcome<void> read_table(const toml::table& table, const std::string& section,
-                         const std::string& file, Config& config) {
+                         const std::string& file, const ConfigKeys& keys, Config& config) {
   for (auto&& [key, node] : table) {
     const std::string name = section + std::string{key.str()};
-    if (const toml::table* const inner = node.as_table(); inner != nullptr && is_section(name)) {
-      if (auto read = read_table(*inner, name + ".", file, config); !read) return read.problem();
+    if (const toml::table* const inner = node.as_table();
+        inner != nullptr && keys.is_section(name)) {
+      if (auto read = read_table(*inner, name + ".", file, keys, config); !read)
+        return read.problem();
       continue;
     }
     // An unknown key must be told as such, whatever its value is; no key takes a null character.
     const std::string text = text_of(node).value_or(std::string{'\0'});
-    if (const auto set = set_key(config, name, text); !set) {
+    if (const auto set = keys.set(config, name, text); !set) {
       std::string sentence = set.problem().sentence;
       if (set.problem().code == Errc::invalid_argument && text == std::string{'\0'}) {
-        const auto known = std::find_if(config_keys().begin(), config_keys().end(),
+        const auto known = std::find_if(keys.all().begin(), keys.all().end(),
                                         [&](const ConfigKey& other) { return other.name == name; });
         sentence = fmt::format("{} has a wrong kind of value: write {}", name, known->wants);
       }
@@ -87,14 +83,14 @@ Outcome<void> read_table(const toml::table& table, const std::string& section,
   return {};
 }
 
-// One that is empty counts as not set; one that only looks like a key's is misspelt: LEAT_LIGHTQ_PROT, LEAT_DATA_AUHT.
+// One that is empty counts as not set; one that only looks like a key's is misspelt: LEAT_LINES_PROT, LEAT_DATA_AUHT.
 // Others are not the broker's.
-Outcome<void> read_variable(const std::string& variable, const std::string& text, Config& config) {
-  const auto& keys = config_keys();
-  const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& one) {
-    return one.variable() == variable;
-  });
-  if (key != keys.end()) {
+Outcome<void> read_variable(const std::string& variable, const std::string& text,
+                            const ConfigKeys& keys, Config& config) {
+  const auto& all = keys.all();
+  const auto key = std::find_if(all.begin(), all.end(),
+                                [&](const ConfigKey& one) { return one.variable() == variable; });
+  if (key != all.end()) {
     if (text.empty() || key->set(config, text)) return {};
     return Problem{Errc::invalid_argument,
                    fmt::format("{}='{}' is wrong: write {}", variable, text, key->wants)};
@@ -105,15 +101,17 @@ Outcome<void> read_variable(const std::string& variable, const std::string& text
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::size_t end_of_section = name.find('_');
-  const bool has_section = end_of_section != name.npos && is_section(name.substr(0, end_of_section));
-  if (!has_section && !is_nearly_a_key(name)) return {};
+  const bool has_section =
+      end_of_section != name.npos && keys.is_section(name.substr(0, end_of_section));
+  if (!has_section && !keys.is_nearly_a_key(name)) return {};
   if (has_section) name[end_of_section] = '.';
-  for (const ConfigKey& one : keys) {
+  for (const ConfigKey& one : all) {
     if (one.name == name)
       return Problem{Errc::invalid_argument,
                      fmt::format("{}: write it as {}", variable, one.variable())};
   }
-  return Problem{Errc::invalid_argument, variable + ": " + set_key(config, name, "").problem().sentence};
+  return Problem{Errc::invalid_argument,
+                 variable + ": " + keys.set(config, name, "").problem().sentence};
 }
 
 Outcome<std::string> content_of(const std::string& file) {
@@ -139,31 +137,32 @@ Outcome<std::string> content_of(const std::string& file) {
 
 }  // namespace
 
-Outcome<void> read_config_text(std::string_view text, const std::string& name, Config& config) {
+Outcome<void> read_config_text(std::string_view text, const std::string& name,
+                               const ConfigKeys& keys, Config& config) {
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return at_line(name, parsed.error().source().begin.line,
                    std::string{parsed.error().description()});
   }
-  return read_table(parsed.table(), "", name, config);
+  return read_table(parsed.table(), "", name, keys, config);
 }
 
-Outcome<Config> read_config(const ConfigSources& sources) {
+Outcome<Config> read_config(const ConfigSources& sources, const ConfigKeys& keys) {
   Config config;
   if (!sources.file.empty()) {
     const auto text = content_of(sources.file);
     if (!text) return text.problem();
-    if (const auto read = read_config_text(*text, sources.file, config); !read)
+    if (const auto read = read_config_text(*text, sources.file, keys, config); !read)
       return read.problem();
   }
   for (const auto& [variable, text] : sources.variables) {
-    if (auto read = read_variable(variable, text, config); !read) return read.problem();
+    if (auto read = read_variable(variable, text, keys, config); !read) return read.problem();
   }
   for (const auto& [name, text] : sources.flags) {
-    if (const auto set = set_key(config, name, text); !set)
+    if (const auto set = keys.set(config, name, text); !set)
       return Problem{Errc::invalid_argument, set.problem().sentence};
   }
-  if (const auto right = check_config(config); !right) return right.problem();
+  if (const auto right = keys.check(config); !right) return right.problem();
   return config;
 }
 

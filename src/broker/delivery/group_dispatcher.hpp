@@ -6,7 +6,7 @@
 //     (*dispatcher)->on_done(consumer, 3);       // or only when its client says so, here of the oldest three
 //     (*dispatcher)->remove(consumer);           // what it did not send goes to others
 //
-// The broker is one member of the consumer group `lightq`; local processes may be others. Consumers are dealt to in
+// The broker is one member of the consumer group; local processes may be others. Consumers are dealt to in
 // turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
 // What a consumer could not send for a second goes back to the group. If no consumer could be given anything for a
 // second, so does what was received. Before a large record is dealt, the dispatcher waits for memory, in line with
@@ -29,10 +29,8 @@
 
 namespace leat::broker {
 
-inline constexpr char kLightqGroup[] = "lightq";
-
-// The group's options. Few seats, because each has memory for all that its member may hold.
-inline GroupOptions lightq_group(const From& from) {
+// The options of such a group. Few seats, because each has memory for all that its member may hold.
+inline GroupOptions group_options(const From& from) {
   return {.from = from, .members = 8, .in_flight = 4096};
 }
 

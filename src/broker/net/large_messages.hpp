@@ -75,7 +75,7 @@ class LargeMessages {
   struct Held {
     Holder* holder;
     std::size_t bytes;
-    std::uint64_t moved;   // When it had last moved enough.
+    std::uint64_t moved;    // When it had last moved enough.
     int still_checks = -1;  // Since then, while others waited. The first look comes early.
     bool is_closing = false;
   };

@@ -22,7 +22,7 @@ constexpr std::int64_t kApplicationId =
 constexpr std::size_t kPageSize = 4096;
 constexpr std::int64_t kEnough = 16;  // Pages; one change needs fewer.
 
-// Facts: admin_verifier, admin_verifier_version, last_verifier_version, next_port, token_secret.
+// Facts: admin_verifier, admin_verifier_version, last_verifier_version, token_secret; next_port before version 3.
 constexpr const char* kVersion1[] = {
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID",
     // AUTOINCREMENT: the id of a deleted topic is never given again, and tokens name ids.
@@ -40,9 +40,40 @@ constexpr const char* kVersion2[] = {
     "ALTER TABLE topics ADD COLUMN slow_subscriber TEXT NOT NULL DEFAULT ''",
 };
 
+// Ports and types of LightQ's topics become values of a protocol, as those of any other protocol.
+constexpr const char* kVersion3[] = {
+    // topic_id 0: of the protocol itself.
+    "CREATE TABLE protocol_values (topic_id INTEGER NOT NULL, protocol TEXT NOT NULL,"
+    " name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (topic_id, protocol, name))"
+    " STRICT, WITHOUT ROWID",
+    "INSERT INTO protocol_values"
+    " SELECT id, 'lightq', 'pull_port', CAST(pull_port AS TEXT) FROM topics WHERE pull_port <> 0",
+    "INSERT INTO protocol_values"
+    " SELECT id, 'lightq', 'push_port', CAST(push_port AS TEXT) FROM topics WHERE push_port <> 0",
+    "INSERT INTO protocol_values"
+    " SELECT id, 'lightq', 'pub_port', CAST(pub_port AS TEXT) FROM topics WHERE pub_port <> 0",
+    "INSERT INTO protocol_values"
+    " SELECT id, 'lightq', 'raw_port', CAST(raw_port AS TEXT) FROM topics WHERE raw_port <> 0",
+    "INSERT INTO protocol_values"
+    " SELECT id, 'lightq', 'type', type FROM topics WHERE type IN ('direct', 'queue_file')",
+    "INSERT INTO protocol_values SELECT 0, 'lightq', 'next_port', CAST(value AS TEXT) FROM facts"
+    " WHERE name = 'next_port' AND value <> 0",
+    "DELETE FROM facts WHERE name = 'next_port'",
+    "ALTER TABLE topics ADD COLUMN durable INTEGER NOT NULL DEFAULT 0",
+    "UPDATE topics SET durable = type IN ('file', 'queue_file')",
+    "ALTER TABLE topics ADD COLUMN consumer_group TEXT NOT NULL DEFAULT ''",
+    "UPDATE topics SET consumer_group = 'lightq'",
+    "ALTER TABLE topics RENAME COLUMN pullers TO consumers",
+    "ALTER TABLE topics DROP COLUMN type",
+    "ALTER TABLE topics DROP COLUMN pull_port",
+    "ALTER TABLE topics DROP COLUMN push_port",
+    "ALTER TABLE topics DROP COLUMN pub_port",
+    "ALTER TABLE topics DROP COLUMN raw_port",
+};
+
 // Each step turns one version into the next; the first one, nothing into version 1. Written ones never change.
 using Step = std::span<const char* const>;
-constexpr Step kSteps[] = {kVersion1, kVersion2};
+constexpr Step kSteps[] = {kVersion1, kVersion2, kVersion3};
 constexpr int kVersion = static_cast<int>(std::size(kSteps));
 
 Problem problem_of(const std::string& directory, Error error) {

@@ -11,7 +11,6 @@
 namespace leat::broker {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypes{"queue", "file", "direct", "queue_file"};
 constexpr std::array<std::string_view, 4> kAuths{"", "password", "joined", "open"};
 constexpr std::array<std::string_view, 4> kSlow{"", "overtaken", "disconnect", "wait"};
 constexpr std::array<std::string_view, 3> kConsumers{"awaited", "known", "absent"};
@@ -25,16 +24,12 @@ std::optional<Value> value_of(const std::array<std::string_view, N>& names, std:
 
 }  // namespace
 
-std::string_view name_of(TopicType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
 std::string_view name_of(DataAuth auth) noexcept { return kAuths[static_cast<std::size_t>(auth)]; }
 std::string_view name_of(SlowSubscriber slow) noexcept {
   return kSlow[static_cast<std::size_t>(slow)];
 }
 std::string_view name_of(Consumers consumers) noexcept {
   return kConsumers[static_cast<std::size_t>(consumers)];
-}
-std::optional<TopicType> topic_type(std::string_view name) noexcept {
-  return value_of<TopicType>(kTypes, name);
 }
 std::optional<DataAuth> data_auth(std::string_view name) noexcept {
   return value_of<DataAuth>(kAuths, name);

@@ -1,15 +1,14 @@
 // What the store keeps of a topic, in plain structs.
 //
-//     NewTopic topic{.name = "news", .type = TopicType::file, .user = "alice", .verifier = *verifier};
+//     NewTopic topic{.name = "news", .is_durable = true, .user = "alice", .verifier = *verifier};
 //     if (const auto problem = problem_of_topic_name(topic.name)) return refuse(*problem);
-//     reply["topic_type"] = name_of(topic.type);
-//     auto type = topic_type("queue_file");       // none for any other word
+//     reply["data_auth"] = name_of(topic.data_auth);
+//     auto auth = data_auth("joined");            // none for any other word
 //     auto credential = credential_of(topic, "bob");   // with what bob's password is to be compared
 //
 // Names come from strangers and become names of directories, so they are checked here and nowhere trusted.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,9 +20,6 @@
 namespace leat::broker {
 
 inline constexpr std::size_t kMaxUser = 255;  // Bytes; what a ZMTP PLAIN greeting can carry.
-
-// LightQ's four. The broker makes `direct` like `queue` and `queue_file` like `file`, and remembers the word.
-enum class TopicType { queue, file, direct, queue_file };
 
 // Who may use a data port: those who give a password or a token; also those whose admin connection from the same
 // address joined; everybody. `unset`: as the broker is configured.
@@ -40,25 +36,25 @@ enum class Access : std::uint8_t { read = 1, write = 2 };
 // only subscribers came.
 enum class Consumers { awaited, known, absent };
 
-// 0: none yet. They stay until the topic is deleted.
-struct TopicPorts {
-  std::uint16_t pull = 0;  // Consumers receive from it.
-  std::uint16_t push = 0;  // Producers send to it.
-  std::uint16_t pub = 0;   // Subscribers get from it.
-  std::uint16_t raw = 0;   // Raw framing, all roles.
-  std::array<std::uint16_t, 4> all() const noexcept { return {pull, push, pub, raw}; }
-  friend bool operator==(const TopicPorts&, const TopicPorts&) = default;
+// What a protocol remembers, of a topic or of itself: a value with a name.
+struct ProtocolValue {
+  std::string protocol;
+  std::int64_t topic_id = 0;  // 0: of the protocol itself.
+  std::string name;
+  std::string value;
 };
 
 struct NewTopic {
   std::string name;
-  TopicType type = TopicType::queue;
+  bool is_durable = false;
   std::string user = {};
   // None: for the administrator only, and for those who are granted rights.
   std::optional<Verifier> verifier = {};
   DataAuth data_auth = DataAuth::unset;
   SlowSubscriber slow_subscriber = SlowSubscriber::unset;
   std::int64_t created_at_s = 0;  // Since 1970.
+  // The consumer group whose members are the clients that share the topic's messages; empty: none yet.
+  std::string group = {};
   Consumers consumers = Consumers::awaited;
 };
 
@@ -75,7 +71,6 @@ struct StoredTopic : NewTopic {
   std::int64_t id = 0;  // Never given twice.
   // Another one after each change of the password; never the same again.
   std::int64_t verifier_version = 0;
-  TopicPorts ports;
   std::vector<Right> rights;  // By user.
 };
 
@@ -91,8 +86,6 @@ struct Credential {
 // None if the topic does not know the user.
 std::optional<Credential> credential_of(const StoredTopic& topic, std::string_view user);
 
-std::string_view name_of(TopicType type) noexcept;
-std::optional<TopicType> topic_type(std::string_view name) noexcept;
 // `unset` is the empty word.
 std::string_view name_of(DataAuth auth) noexcept;
 std::optional<DataAuth> data_auth(std::string_view name) noexcept;

@@ -11,11 +11,11 @@ namespace leat::broker {
 namespace {
 
 constexpr const char* kSelectTopics =
-    "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
-    " pub_port, raw_port, created_at_s, pullers, slow_subscriber FROM topics ORDER BY id";
+    "SELECT id, name, durable, user, verifier, verifier_version, data_auth, created_at_s,"
+    " consumers, slow_subscriber, consumer_group FROM topics ORDER BY id";
 constexpr const char* kSelectTopic =
-    "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
-    " pub_port, raw_port, created_at_s, pullers, slow_subscriber FROM topics WHERE name = ?";
+    "SELECT id, name, durable, user, verifier, verifier_version, data_auth, created_at_s,"
+    " consumers, slow_subscriber, consumer_group FROM topics WHERE name = ?";
 constexpr const char* kSelectRights =
     "SELECT user, may_read, may_write, verifier, verifier_version FROM rights WHERE topic_id = ?"
     " ORDER BY user";
@@ -72,36 +72,29 @@ std::optional<Verifier> verifier_in(const Database& database, const std::string&
   return *verifier;
 }
 
-std::uint16_t port_in(const Database& database, std::int64_t number) {
-  if (number < 0 || number > UINT16_MAX) database.fail_as_damaged("a port is out of range");
-  return static_cast<std::uint16_t>(number);
-}
-
 // The file is ours, but it may be damaged in a way that SQLite cannot see: each value is checked.
 StoredTopic topic_in(const Database& database, const Statement& row) {
-  const auto type = topic_type(row.text(2));
   const auto auth = data_auth(row.text(6));
-  const auto known_consumers = consumers(row.text(12));
-  const auto slow = slow_subscriber(row.text(13));
+  const auto known_consumers = consumers(row.text(8));
+  const auto slow = slow_subscriber(row.text(9));
   StoredTopic topic;
   topic.id = row.number(0);
   topic.name = row.text(1);
+  topic.is_durable = row.number(2) != 0;
   topic.user = row.text(3);
-  if (problem_of_topic_name(topic.name) || !may_be_stored_user(topic.user) || !type || !auth ||
-      !known_consumers || !slow)
+  topic.group = row.text(10);
+  const bool is_group = topic.group.empty() || !problem_of_topic_name(topic.group);
+  if (problem_of_topic_name(topic.name) || !may_be_stored_user(topic.user) || !auth ||
+      !known_consumers || !slow || !is_group)
     database.fail_as_damaged(fmt::format(
-        "topic {} has a wrong name, user, type, data_auth, pullers or slow_subscriber", topic.id));
-  topic.type = *type;
+        "topic {} has a wrong name, user, data_auth, consumers, slow_subscriber or consumer_group",
+        topic.id));
   topic.data_auth = *auth;
   topic.consumers = *known_consumers;
   topic.slow_subscriber = *slow;
   topic.verifier = verifier_in(database, row.text(4));
   topic.verifier_version = row.number(5);
-  topic.ports = {.pull = port_in(database, row.number(7)),
-                 .push = port_in(database, row.number(8)),
-                 .pub = port_in(database, row.number(9)),
-                 .raw = port_in(database, row.number(10))};
-  topic.created_at_s = row.number(11);
+  topic.created_at_s = row.number(7);
   return topic;
 }
 
@@ -143,6 +136,31 @@ template <class... Values>
 void change_one(Database& database, const char* sql, const Values&... values) {
   database.run(sql, values...);
   if (database.number("SELECT changes()") == 0) throw no_such_topic();
+}
+
+// Changes nothing.
+void require_topic(Database& database, std::int64_t topic_id) {
+  change_one(database, "UPDATE topics SET id = id WHERE id = ?", topic_id);
+}
+
+void set_value(Database& database, const ProtocolValue& value) {
+  if (value.value.empty()) {
+    database.run("DELETE FROM protocol_values WHERE protocol = ? AND topic_id = ? AND name = ?",
+                 std::string_view{value.protocol}, value.topic_id, std::string_view{value.name});
+  } else {
+    database.run("INSERT OR REPLACE INTO protocol_values VALUES (?, ?, ?, ?)", value.topic_id,
+                 std::string_view{value.protocol}, std::string_view{value.name},
+                 std::string_view{value.value});
+  }
+}
+
+// A change that only grows the store a little need not fail on a full disk: there is what was kept back.
+void keep_room_if_there_is_some(StoreFile& file) {
+  try {
+    file.keep_room();
+  } catch (const Problem& problem) {
+    if (problem.code != Errc::no_space) throw;
+  }
 }
 
 }  // namespace
@@ -228,7 +246,8 @@ Outcome<StoredTopic> TopicStore::topic(std::string_view name) {
   });
 }
 
-Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
+Outcome<StoredTopic> TopicStore::add(const NewTopic& topic,
+                                     const std::vector<ProtocolValue>& values) {
   return changed(parts_->file, [&] {
     if (const auto problem = problem_of_topic_name(topic.name)) throw *problem;
     if (const auto problem = problem_of_user(topic.user)) throw *problem;
@@ -239,15 +258,20 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
     static_cast<NewTopic&>(stored) = topic;
     stored.verifier_version = next_verifier_version(database);
     database.run(
-        "INSERT INTO topics VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)"
-        " ON CONFLICT (name) DO NOTHING",
-        std::string_view{topic.name}, name_of(topic.type), std::string_view{topic.user},
+        "INSERT INTO topics (name, durable, user, verifier, verifier_version, data_auth,"
+        " created_at_s, consumers, slow_subscriber, consumer_group)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+        std::string_view{topic.name}, std::int64_t{topic.is_durable}, std::string_view{topic.user},
         std::string_view{text_of(topic.verifier)}, stored.verifier_version,
         name_of(topic.data_auth), topic.created_at_s, name_of(topic.consumers),
-        name_of(topic.slow_subscriber));
+        name_of(topic.slow_subscriber), std::string_view{topic.group});
     if (database.number("SELECT changes()") == 0)
       throw Problem{Errc::exists, "there is a topic of that name already"};
     stored.id = database.number("SELECT last_insert_rowid()");
+    for (ProtocolValue value : values) {
+      value.topic_id = stored.id;
+      set_value(database, value);
+    }
     transaction.commit();
     return stored;
   });
@@ -259,6 +283,7 @@ Outcome<void> TopicStore::delete_topic(std::int64_t topic_id,
     Database& database = parts_->file.database();
     Transaction transaction{database};
     database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
+    database.run("DELETE FROM protocol_values WHERE topic_id = ?", topic_id);
     change_one(database, "DELETE FROM topics WHERE id = ?", topic_id);
     if (before_end) {
       database.write_out();
@@ -280,36 +305,45 @@ Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const V
   });
 }
 
-Outcome<void> TopicStore::set_consumers(std::int64_t topic_id, Consumers consumers) {
+Outcome<void> TopicStore::set_consumers(std::int64_t topic_id, Consumers consumers,
+                                        std::string_view group) {
   return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
-    change_one(database, "UPDATE topics SET pullers = ? WHERE id = ?", name_of(consumers),
-               topic_id);
+    change_one(database, "UPDATE topics SET consumers = ?, consumer_group = ? WHERE id = ?",
+               name_of(consumers), group, topic_id);
     transaction.commit();
   });
 }
 
-Outcome<void> TopicStore::set_ports(std::int64_t topic_id, const TopicPorts& ports,
-                                    std::uint16_t next_port) {
-  return changed(parts_->file, [&] {
-    Database& database = parts_->file.database();
-    Transaction transaction{database};
-    change_one(database,
-               "UPDATE topics SET pull_port = ?, push_port = ?, pub_port = ?, raw_port = ?"
-               " WHERE id = ?",
-               std::int64_t{ports.pull}, std::int64_t{ports.push}, std::int64_t{ports.pub},
-               std::int64_t{ports.raw}, topic_id);
-    set_fact(database, "next_port", std::int64_t{next_port});
-    transaction.commit();
-  });
-}
-
-Outcome<std::uint16_t> TopicStore::next_port() {
+Outcome<std::vector<ProtocolValue>> TopicStore::values(std::string_view protocol) {
   return guarded([&] {
-    Database& database = parts_->file.database();
-    return port_in(database, database.number("SELECT value FROM facts WHERE name = 'next_port'"));
+    Statement row{parts_->file.database(),
+                  "SELECT topic_id, name, value FROM protocol_values WHERE protocol = ?"
+                  " ORDER BY topic_id, name"};
+    row.bind(protocol);
+    std::vector<ProtocolValue> values;
+    while (row.step())
+      values.push_back({std::string{protocol}, row.number(0), row.text(1), row.text(2)});
+    return values;
   });
+}
+
+Outcome<void> TopicStore::set_values(const std::vector<ProtocolValue>& values) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    keep_room_if_there_is_some(parts_->file);
+    Transaction transaction{database};
+    for (const ProtocolValue& value : values) {
+      if (value.topic_id != 0) require_topic(database, value.topic_id);
+      set_value(database, value);
+    }
+    transaction.commit();
+  });
+}
+
+Problem TopicStore::damaged(std::string_view what) const {
+  return damaged_store(parts_->file.database().path(), what);
 }
 
 Outcome<std::vector<Right>> TopicStore::rights(std::int64_t topic_id) {
@@ -322,8 +356,7 @@ Outcome<Right> TopicStore::grant(std::int64_t topic_id, const Right& right) {
     Database& database = parts_->file.database();
     parts_->file.keep_room();
     Transaction transaction{database};
-    // Changes nothing: it finds out whether there is such a topic.
-    change_one(database, "UPDATE topics SET id = id WHERE id = ?", topic_id);
+    require_topic(database, topic_id);
     Right stored = right;
     const std::vector<Right> before = rights_in(database, topic_id);
     const auto same = std::find_if(before.begin(), before.end(),

@@ -1,18 +1,18 @@
-// What a broker remembers: its topics with their credentials, rights and ports, and its administrator.
+// What a broker remembers: its topics with their credentials and rights, its administrator, and values of its protocols.
 //
 //     auto store = TopicStore::open(state_directory);
 //     if (!store) return stop(store.problem().sentence);
 //     auto topic = store->add({.name = "news", .user = "alice", .verifier = *verifier});
-//     store->set_ports(topic->id, {.push = 5501}, ports.position());
-//     for (const StoredTopic& known : *store->topics()) open_ports(known);
+//     store->set_values({{.protocol = "lines", .topic_id = topic->id, .name = "port", .value = "5801"}});
+//     for (const StoredTopic& known : *store->topics()) use(known);
 //
 // One small SQLite database, `broker.db`, in the state directory, which one broker has at a time. Every change is on
 // stable storage when its call returns, and is there whole or not at all after a crash. A topic that was made by `leat
-// topic create` is not in it until somebody gives it ports or rights. Used by one thread at a time; not after fork().
+// topic create` is not in it until somebody is given a right to it. Used by one thread at a time; not after fork().
 //
 // Besides the codes named at the calls, each may return
 //   corrupt, permission, no_space, io_error   with a sentence that names the file; a change was then not made
-// On a full disk, room is kept back for changes that add nothing: a right or topic that goes, another password or port.
+// On a full disk, room is kept back for changes that add nothing: a right or topic that goes, another password; and for some values.
 #pragma once
 
 #include <functional>
@@ -58,9 +58,10 @@ class TopicStore {
   Outcome<std::vector<StoredTopic>> topics();
   //   not_found
   Outcome<StoredTopic> topic(std::string_view name);
+  // `values` are of the topic, whose id they need not know.
   //   exists, invalid_argument (the name or the user)
-  Outcome<StoredTopic> add(const NewTopic& topic);
-  // With its rights. `before_end` deletes what else the topic has, once the store has found room for its change on
+  Outcome<StoredTopic> add(const NewTopic& topic, const std::vector<ProtocolValue>& values = {});
+  // With its rights and values. `before_end` deletes what else the topic has, once the store has found room for its change on
   // disk; if it fails, the topic stays.
   //   not_found, and what `before_end` returns
   Outcome<void> delete_topic(std::int64_t topic_id,
@@ -69,11 +70,15 @@ class TopicStore {
   // Returns the new verifier_version.
   //   not_found
   Outcome<std::int64_t> change_password(std::int64_t topic_id, const Verifier& verifier);
-  Outcome<void> set_consumers(std::int64_t topic_id, Consumers consumers);
-  // Both in one change, so that a port is neither given twice nor lost.
-  Outcome<void> set_ports(std::int64_t topic_id, const TopicPorts& ports, std::uint16_t next_port);
-  // Where the search for a free port goes on (Ports::position()); 0 before the first one.
-  Outcome<std::uint16_t> next_port();
+  Outcome<void> set_consumers(std::int64_t topic_id, Consumers consumers, std::string_view group);
+
+  // All of a protocol.
+  Outcome<std::vector<ProtocolValue>> values(std::string_view protocol);
+  // All of them in one change. One that is empty is forgotten.
+  //   not_found   a topic
+  Outcome<void> set_values(const std::vector<ProtocolValue>& values);
+  // For a value that its protocol cannot have stored: `corrupt`, with a sentence that names the file.
+  Problem damaged(std::string_view what) const;
 
   // By user.
   Outcome<std::vector<Right>> rights(std::int64_t topic_id);

@@ -37,7 +37,7 @@ auto BrokerTopic::on_living_log(const Step& step) -> decltype(step()) {
 TopicOptions BrokerTopic::options() const {
   TopicOptions options{.segment_bytes = 4 * kMiB,  // So that batches of 1 MiB fit.
                        .directory = config_.dir};
-  if (is_to_be_durable()) {
+  if (stored_.is_durable) {
     options.durable = Durability::os;
     options.data_directory = config_.data_dir;
   } else {
@@ -69,7 +69,7 @@ Outcome<void> BrokerTopic::attach() {
 Problem BrokerTopic::problem_of_open(Error error) const {
   std::error_code ignored;
   const std::string files = detail::data_directory_path(config_.data_dir) + '/' + name();
-  if (error.code == Errc::wrong_format && is_to_be_durable() &&
+  if (error.code == Errc::wrong_format && stored_.is_durable &&
       !std::filesystem::exists(files, ignored))
     return {Errc::wrong_format,
             fmt::format("cannot open the topic {}: its files are missing: bring {} back, or delete "
@@ -79,42 +79,45 @@ Problem BrokerTopic::problem_of_open(Error error) const {
 }
 
 Outcome<void> BrokerTopic::open_group(bool is_new_log) {
-  auto group = log_->find_group(kLightqGroup);
+  if (stored_.group.empty()) return {};
+  auto group = log_->find_group(stored_.group);
   if (!group && group.error() == Errc::not_allowed)
     return {};  // It overwrites: there are no groups.
   if (!group && group.error() == Errc::not_found) {
     if (stored_.consumers == Consumers::absent) return {};
     // A log that is not new lacks its group if the broker died before it made one, or if somebody deleted it.
     const bool is_awaited = is_new_log || stored_.consumers == Consumers::awaited;
-    group = log_->group(kLightqGroup, lightq_group(is_awaited ? From::beginning : From::end));
+    group = log_->group(stored_.group, group_options(is_awaited ? From::beginning : From::end));
   }
   if (!group) return problem_of("cannot open the consumer group of", name(), group.error());
   group_ = std::move(*group);
   return {};
 }
 
-Outcome<void> BrokerTopic::remember(Consumers consumers) {
-  if (stored_.consumers == consumers) return {};
-  if (auto set = store_.set_consumers(stored_.id, consumers); !set) return set;
+Outcome<void> BrokerTopic::remember(Consumers consumers, const std::string& group) {
+  if (stored_.consumers == consumers && stored_.group == group) return {};
+  if (auto set = store_.set_consumers(stored_.id, consumers, group); !set) return set;
   stored_.consumers = consumers;
+  stored_.group = group;
   return {};
 }
 
-Outcome<void> BrokerTopic::expect_group_consumer() {
-  return on_living_log([this] { return find_or_make_group(); });
+Outcome<void> BrokerTopic::expect_group_consumer(const std::string& group) {
+  return on_living_log([&] { return find_or_make_group(group); });
 }
 
 Outcome<void> BrokerTopic::expect_subscriber() {
   return on_living_log([this] { return delete_unused_group(); });
 }
 
-Outcome<void> BrokerTopic::find_or_make_group() {
+Outcome<void> BrokerTopic::find_or_make_group(const std::string& group) {
   if (auto attached = attach(); !attached) return attached;
-  if (auto remembered = remember(Consumers::known); !remembered) return remembered;
+  const std::string name = stored_.group.empty() ? group : stored_.group;
+  if (auto remembered = remember(Consumers::known, name); !remembered) return remembered;
   if (group_) return {};
-  auto group = log_->group(kLightqGroup, lightq_group(From::end));
-  if (!group) return problem_of("cannot make the consumer group of", name(), group.error());
-  group_ = std::move(*group);
+  auto made = log_->group(name, group_options(From::end));
+  if (!made) return problem_of("cannot make the consumer group of", stored_.name, made.error());
+  group_ = std::move(*made);
   return {};
 }
 
@@ -124,10 +127,10 @@ Outcome<void> BrokerTopic::delete_unused_group() {
   if (stored_.consumers == Consumers::known || is_durable_ || !group_ || group_->position() != 0)
     return {};
   // Stored before the group is deleted: if the broker dies in between, the next subscriber deletes it.
-  if (auto remembered = remember(Consumers::absent); !remembered) return remembered;
-  auto deleted = log_->delete_group(kLightqGroup);
+  if (auto remembered = remember(Consumers::absent, stored_.group); !remembered) return remembered;
+  auto deleted = log_->delete_group(stored_.group);
   if (!deleted && deleted.error() == Errc::busy)  // A local process is a member of it.
-    return remember(Consumers::known);
+    return remember(Consumers::known, stored_.group);
   if (!deleted && deleted.error() != Errc::not_found)
     return problem_of("cannot delete the consumer group of", name(), deleted.error());
   group_.reset();
@@ -174,7 +177,7 @@ std::optional<std::uint64_t> BrokerTopic::reached() const {
 
 Outcome<GroupDispatcher*> BrokerTopic::dispatcher() {
   return open(dispatcher_, [this]() -> Outcome<std::unique_ptr<GroupDispatcher>> {
-    if (auto found = find_or_make_group(); !found) return found.problem();
+    if (auto found = find_or_make_group(stored_.group); !found) return found.problem();
     return GroupDispatcher::open(loop_, *log_, *group_, unsent_, on_failure(),
                                  [this] { throttle_.on_progress(); });
   });
@@ -282,8 +285,8 @@ void BrokerTopic::take_config() {
     broadcaster->poll_later();  // It may be held up no more.
 }
 
-Outcome<void> BrokerTopic::seek(const From& to) {
-  if (auto expected = expect_group_consumer(); !expected) return expected;
+Outcome<void> BrokerTopic::seek(const std::string& group, const From& to) {
+  if (auto expected = expect_group_consumer(group); !expected) return expected;
   auto moved = group_->seek(to);
   if (!moved && moved.error() == Errc::invalid_argument)
     return Problem{Errc::invalid_argument, has_one_partition_

@@ -9,7 +9,6 @@
 // Belongs to the thread of its event loop.
 #pragma once
 
-#include <boost/asio/ip/address.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,7 +69,6 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
                                                             : stored_.slow_subscriber;
   }
   // What was stored of it has changed.
-  void set_ports(const TopicPorts& ports) { stored_.ports = ports; }
   void set_verifier(const Verifier& verifier, std::int64_t version) {
     stored_.verifier = verifier;
     stored_.verifier_version = version;
@@ -85,9 +83,10 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // Opens the log, or makes it, with its consumer group.
   Outcome<void> attach();
-  // Called when a consumer will come. While only subscribers have come to a transient topic, it has no consumer group,
-  // so that nobody waits for consumers. Stored, so that it is the same after a restart.
-  Outcome<void> expect_group_consumer();
+  // Called when a consumer will come to the topic's group, which is `group` if it had none. While only subscribers have come
+  // to a transient topic, it has no consumer group, so that nobody waits for consumers. Stored, so that it is the same after
+  // a restart.
+  Outcome<void> expect_group_consumer(const std::string& group);
   Outcome<void> expect_subscriber();
 
   // These open what is needed.
@@ -102,8 +101,8 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // The configuration has changed.
   void take_config();
-  // Moves the consumer group.
-  Outcome<void> seek(const From& to);
+  // Moves the consumer group, after expect_group_consumer().
+  Outcome<void> seek(const std::string& group, const From& to);
 
   TopicCounts counts();
   // Messages that clients sent, and for which there was no room so far.
@@ -112,11 +111,6 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   // Of connections, for stats.
   std::uint64_t publishers = 0;
   std::uint64_t subscribers = 0;
-  // Addresses whose admin connections have joined, with the version of the password then; once for each connection.
-  std::multiset<std::pair<std::int64_t, boost::asio::ip::address>> joined;
-  // The same addresses: of clients that know that they are to say hello at a raw port, and of those that may say nothing.
-  std::multiset<boost::asio::ip::address> greeting;
-  std::multiset<boost::asio::ip::address> silent;
   // Of messages' bytes, by clients of this broker since it began.
   std::uint64_t bytes_written = 0;
   std::uint64_t bytes_read = 0;
@@ -145,9 +139,6 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   template <class Part, class Open>
   Outcome<Part*> open(std::unique_ptr<Part>& part, const Open& open);
   TopicOptions options() const;
-  bool is_to_be_durable() const noexcept {
-    return stored_.type == TopicType::file || stored_.type == TopicType::queue_file;
-  }
   Outcome<void> open_group(bool is_new_log);
   Problem problem_of_open(Error error) const;
   bool in_use() const { return publish_buffer_ || dispatcher_ || !broadcasters_.empty(); }
@@ -155,9 +146,9 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   // uses the log that is open.
   template <class Step>
   auto on_living_log(const Step& step) -> decltype(step());
-  Outcome<void> find_or_make_group();
+  Outcome<void> find_or_make_group(const std::string& group);
   Outcome<void> delete_unused_group();
-  Outcome<void> remember(Consumers consumers);
+  Outcome<void> remember(Consumers consumers, const std::string& group);
   std::optional<std::uint64_t> reached() const;
   void on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();

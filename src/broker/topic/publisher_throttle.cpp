@@ -6,7 +6,8 @@ namespace leat::broker {
 namespace {
 
 constexpr std::size_t kMostAhead = 16u << 20;
-constexpr std::size_t kLevel = kMostAhead / 4 * 3;  // So that producers do not go on for a few messages only.
+constexpr std::size_t kLevel =
+    kMostAhead / 4 * 3;  // So that producers do not go on for a few messages only.
 constexpr std::size_t kSmall = 64 * 1024;
 constexpr std::chrono::milliseconds kPoll{10};
 constexpr int kPollsUntilStill = 10;

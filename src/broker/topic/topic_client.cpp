@@ -108,7 +108,7 @@ bool PublishingClient::on_idle() {
 }
 
 void PublishingClient::add_stats(ClientStats& stats) const {
-  stats.role = "pub";
+  stats.role = ClientRole::publisher;
   stats.lag = added_ - published_;
 }
 
@@ -143,7 +143,7 @@ void ConsumingClient::append(const Record& record) {
 }
 
 void ConsumingClient::add_stats(ClientStats& stats) const {
-  stats.role = "pull";
+  stats.role = ClientRole::consumer;
   stats.lag = in_flight();
 }
 
@@ -194,7 +194,7 @@ void SubscribingClient::listen(bool wants) {
 }
 
 void SubscribingClient::add_stats(ClientStats& stats) const {
-  stats.role = "sub";
+  stats.role = ClientRole::subscriber;
   stats.lag = waiting_records_;
   stats.lost = lost_;
 }

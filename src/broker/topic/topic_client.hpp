@@ -26,10 +26,12 @@ struct Principal {
   std::int64_t version = 0;  // Of the password that opened it; 0: the topic is open.
 };
 
+enum class ClientRole { publisher, consumer, subscriber };
+
 // For stats.
 struct ClientStats {
   std::string address;
-  std::string_view role;  // LightQ's word
+  ClientRole role = ClientRole::publisher;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;  // of them
   double rate = 0;         // messages per second, since the last look that was a second ago or more
@@ -156,8 +158,8 @@ class SubscribingClient final : public TopicClient, public SubscriberSink, priva
   SubscribingClient(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
       : TopicClient{stream, topic, topic.subscribers}, encoding_{encoding} {}
   void on_sent() override { send_next(); }
-  // Whether it wants messages; at first not. The topic counts it from then on until it leaves, as LightQ does: who
-  // waits for subscribers reaches all it has counted.
+  // Whether it wants messages; at first not. The topic counts it from then on until it leaves: who waits for subscribers
+  // reaches all that are counted.
   void listen(bool wants);
 
  private:

@@ -15,7 +15,6 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
     : loop_{loop},
       config_{config},
       store_{store},
-      ports_{config.data_ports().first, config.data_ports().last},
       trim_{loop},
       unsent_{loop, LargeMessages::kMost / 2} {}
 
@@ -30,10 +29,6 @@ void Topics::take_config() {
 }
 
 Outcome<void> Topics::load() {
-  auto next = store_.next_port();
-  if (!next) return next.problem();
-  const PortRange range = config_.data_ports();
-  ports_ = Ports{range.first, range.last, *next};
   auto stored = store_.topics();
   if (!stored) return stored.problem();
   for (StoredTopic& topic : *stored) insert(std::move(topic));
@@ -41,9 +36,6 @@ Outcome<void> Topics::load() {
 }
 
 const TopicPtr& Topics::insert(StoredTopic stored) {
-  for (const std::uint16_t port : stored.ports.all()) {
-    if (port != 0) ports_.take(port);
-  }
   const std::string name = stored.name;
   return topics_[name] =
              std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, unsent_,
@@ -59,38 +51,41 @@ TopicPtr Topics::find(std::string_view name) const {
   return found == topics_.end() ? nullptr : found->second;
 }
 
-Outcome<TopicPtr> Topics::add(const NewTopic& topic) {
+Outcome<TopicPtr> Topics::add(const NewTopic& topic, const std::vector<ProtocolValue>& values) {
   if (topics_.size() >= config_.max_topics)
     return Problem{Errc::too_many,
                    fmt::format("there are {} topics already, the limit", topics_.size())};
-  auto stored = store_.add(topic);
+  auto stored = store_.add(topic, values);
   if (!stored) return stored.problem();
   return insert(std::move(*stored));
 }
 
-Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
+Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name, const std::string& group) {
   if (auto topic = find(name)) return topic;
   if (problem_of_topic_name(name)) return Problem{Errc::not_found, "there is no such topic"};
   auto log = Topic::open(name, Deadline::immediate(), config_.dir, {}, config_.data_dir);
   if (!log) return Problem{log.error().code, describe(log.error())};
   // Its publishers do not wait for consumers that have never been there.
   return add({.name = name,
-              .type = log->info().durable ? TopicType::file : TopicType::queue,
+              .is_durable = log->info().durable.has_value(),
               .created_at_s = std::time(nullptr),
+              .group = group,
               .consumers = Consumers::absent});
 }
 
 // The log goes when the store is sure that it can change, and before it has: if the broker dies in between, the topic is there,
 // and empty.
 Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
+  for (TopicObserver* const observer : observers_) observer->on_deleting(*topic);
   auto removed = store_.delete_topic(topic->stored().id, [&] { return topic->delete_log(); });
-  if (!removed) {
-    if (topic->is_deleted()) insert(topic->stored());
-    return removed;
+  if (removed) {
+    topics_.erase(topic->name());
+    for (TopicObserver* const observer : observers_) observer->on_deleted(*topic);
+    return {};
   }
-  for (const std::uint16_t port : topic->stored().ports.all()) ports_.free(port);
-  topics_.erase(topic->name());
-  return {};
+  const TopicPtr kept = topic->is_deleted() ? insert(topic->stored()) : topic;
+  for (TopicObserver* const observer : observers_) observer->on_kept(kept);
+  return removed;
 }
 
 Outcome<void> Topics::delete_local(const std::string& name) {
@@ -106,20 +101,6 @@ std::vector<std::string> Topics::local_names() const {
   std::erase_if(*names, [this](const std::string& name) { return topics_.contains(name); });
   std::sort(names->begin(), names->end());
   return *names;
-}
-
-Outcome<std::uint16_t> Topics::give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
-                                         const std::function<bool(std::uint16_t)>& is_usable) {
-  const auto port = ports_.next(is_usable);
-  if (!port) return Problem{Errc::no_space, "no free port in " + ports_.range()};
-  TopicPorts all = topic.stored().ports;
-  all.*which = *port;
-  if (auto set = store_.set_ports(topic.stored().id, all, ports_.position()); !set) {
-    ports_.free(*port);
-    return set.problem();
-  }
-  topic.set_ports(all);
-  return *port;
 }
 
 Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,

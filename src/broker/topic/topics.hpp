@@ -1,10 +1,9 @@
-// All topics of a broker, and the ports that they have.
+// All topics of a broker.
 //
 //     Topics topics{loop, config, store};
 //     if (auto loaded = topics.load(); !loaded) return loaded;
 //     TopicPtr topic = topics.find("news");                              // null: there is none
 //     auto added = topics.add({.name = "news", .user = "alice", .verifier = *verifier});
-//     auto port = topics.give_port(**added, &TopicPorts::push, [](std::uint16_t port) { return can_bind(port); });
 //
 // What changes is stored before a call returns. Belongs to the thread of its event loop.
 #pragma once
@@ -16,15 +15,27 @@
 #include <vector>
 
 #include "broker/config/config.hpp"
-#include "broker/net/ports.hpp"
 #include "broker/store/topic_store.hpp"
 #include "broker_topic.hpp"
 
 namespace leat::broker {
 
+// One that has something of its own for topics, such as ports.
+class TopicObserver {
+ public:
+  virtual ~TopicObserver() = default;
+  // The topic is about to be deleted: nobody may come to it any more.
+  virtual void on_deleting(BrokerTopic& topic) = 0;
+  virtual void on_deleted(BrokerTopic& topic) = 0;
+  // It could not be deleted. It may be another object than before.
+  virtual void on_kept(const TopicPtr& topic) = 0;
+};
+
 class Topics {
  public:
   Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store);
+  // It must live as long as the topics.
+  void add_observer(TopicObserver& observer) { observers_.push_back(&observer); }
 
   // Where the topics are, with the defaults put in.
   std::string directory() const;
@@ -34,23 +45,20 @@ class Topics {
   // Reads what is stored.
   Outcome<void> load();
   TopicPtr find(std::string_view name) const;
+  // `values`: as in the store.
   //   exists, invalid_argument, too_many
-  Outcome<TopicPtr> add(const NewTopic& topic);
+  Outcome<TopicPtr> add(const NewTopic& topic, const std::vector<ProtocolValue>& values = {});
   // The topic of that name; one that local processes made becomes one of the broker, for the administrator only.
+  // `group`: as in NewTopic.
   //   not_found, and as add()
-  Outcome<TopicPtr> find_or_adopt(const std::string& name);
-  // With its log. Nobody may have its ports open.
+  Outcome<TopicPtr> find_or_adopt(const std::string& name, const std::string& group);
+  // With its log.
   Outcome<void> delete_topic(const TopicPtr& topic);
   // A topic of local processes, which the broker does not have.
   //   not_found   the sentence is "topic not found"
   Outcome<void> delete_local(const std::string& name);
   // The names of topics that local processes made and that the broker does not have.
   std::vector<std::string> local_names() const;
-  // For a topic that has none yet: the next free port that `is_usable`, which opens it.
-  //   no_space   none is free
-  Outcome<std::uint16_t> give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
-                                   const std::function<bool(std::uint16_t)>& is_usable);
-
   // Of the topic's user, or of somebody with a right. Tokens and passwords of before end; connections stay.
   //   not_found   the user has no right any more
   Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);
@@ -74,7 +82,7 @@ class Topics {
   boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
-  Ports ports_;
+  std::vector<TopicObserver*> observers_;
   Timer trim_;
   Backlog backlog_;
   LargeMessages unsent_;  // The dispatcher of a durable topic has a copy of each.

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "broker/auth/admin_password.hpp"
 #include "broker/topic/topic_client.hpp"
 
 namespace leat::broker::lightq {
@@ -46,6 +45,15 @@ std::optional<Right> right_of(std::string_view name) {
 
 std::string_view name_of_right(const Right& right) {
   return right.may_read && right.may_write ? "read_write" : right.may_read ? "read" : "write";
+}
+
+std::string_view word_of(ClientRole role) {
+  switch (role) {
+    case ClientRole::publisher: return "pub";
+    case ClientRole::consumer: return "pull";
+    case ClientRole::subscriber: break;
+  }
+  return "sub";
 }
 
 // What is wrong with a new password; empty: nothing.
@@ -137,8 +145,9 @@ std::string Admin::ok_reply(const Request& request) {
   return text_of({{"cmd", request.command}, {"status", "ok"}, {"topic", request.topic}});
 }
 
-void AdminClient::join(const TopicPtr& topic, std::int64_t version, bool greets) {
-  std::erase_if(joined, [](const auto& one) { return one.first.first->is_deleted(); });
+void AdminClient::join(const std::shared_ptr<TopicState>& topic, std::int64_t version,
+                       bool greets) {
+  std::erase_if(joined, [](const auto& one) { return one.first.first->is_deleted; });
   if (!is_open) return;
   const auto [at, is_new] = joined.try_emplace({topic, version}, greets);
   if (is_new) {
@@ -150,7 +159,7 @@ void AdminClient::join(const TopicPtr& topic, std::int64_t version, bool greets)
   }
 }
 
-void AdminClient::leave(const TopicPtr& topic, std::int64_t version) {
+void AdminClient::leave(const std::shared_ptr<TopicState>& topic, std::int64_t version) {
   const auto found = joined.find({topic, version});
   if (found == joined.end()) return;
   topic->joined.extract({version, peer.address});
@@ -209,26 +218,27 @@ void Admin::create_topic(const Shared& request, const Client& client, const Repl
 
 void Admin::with_administrator(const Shared& request, const Client& client, const Reply& reply,
                                std::function<void()> go_on) {
-  auto administrator = store_.administrator();
+  auto administrator = services_.store.administrator();
   if (!administrator || !*administrator) {
     spdlog::error("{}",
                   administrator ? "there is no administrator" : administrator.problem().sentence);
     return reply(error_reply(request->command, "internal server error"));
   }
   const bool is_admin = request->admin_user == kAdminUser;
-  logins_.check({client->asker(), request->admin_user, "admin",
-                 is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
-                std::move(request->admin_password), [=, go_on = std::move(go_on)](Verdict verdict) {
-                  client->was_wrong |= verdict == Verdict::wrong;
-                  if (const auto refusal = refusal_of(verdict))
-                    return reply(error_reply(request->command, *refusal));
-                  go_on();
-                });
+  services_.logins.check({client->asker(), request->admin_user, "admin",
+                          is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
+                         std::move(request->admin_password),
+                         [=, go_on = std::move(go_on)](Verdict verdict) {
+                           client->was_wrong |= verdict == Verdict::wrong;
+                           if (const auto refusal = refusal_of(verdict))
+                             return reply(error_reply(request->command, *refusal));
+                           go_on();
+                         });
 }
 
 void Admin::store_topic(const Shared& request, const Client& client, const Reply& reply) {
   const auto fail = [=](const std::string& text) { reply(error_reply("create_topic", text)); };
-  if (topics_.find(request->topic) != nullptr) return fail("topic already exists");
+  if (services_.topics.find(request->topic) != nullptr) return fail("topic already exists");
   if (const auto problem = problem_of_topic_name(request->topic)) return fail(problem->sentence);
   if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
   const auto auth = data_auth(request->data_auth);
@@ -239,21 +249,21 @@ void Admin::store_topic(const Shared& request, const Client& client, const Reply
   if (const auto problem = problem_of_new(request->password); !problem.empty())
     return fail(problem);
   const Logins::Maker maker = maker_of(*request, *client);
-  logins_.make(maker, std::move(request->password), [=, this](Outcome<Verifier> verifier) {
+  services_.logins.make(maker, std::move(request->password), [=, this](Outcome<Verifier> verifier) {
     if (!verifier) return fail(verifier.problem().sentence);
-    auto added = topics_.add({.name = request->topic,
-                              .type = topic_type(request->broker_type).value_or(TopicType::queue),
+    auto added = states_.add({.name = request->topic,
                               .user = request->user,
                               .verifier = *verifier,
                               .data_auth = *auth,
                               .slow_subscriber = *slow,
-                              .created_at_s = std::time(nullptr)});
+                              .created_at_s = std::time(nullptr)},
+                             request->broker_type);
     if (!added) {
       const Problem& problem = added.problem();
       return fail(problem.code == Errc::exists ? "topic already exists" : problem.sentence);
     }
     spdlog::info("topic {} was created, type {}, data_auth {}", request->topic,
-                 name_of((*added)->stored().type), name_of(ports_.auth_of(**added)));
+                 states_.type_of(**added), name_of(ports_.auth_of(**added)));
     reply(text_of({{"cmd", "create_topic"},
                    {"status", "ok"},
                    {"description", "topic created successfully"}}));
@@ -262,9 +272,9 @@ void Admin::store_topic(const Shared& request, const Client& client, const Reply
 
 void Admin::with_topic(const Shared& request, const Client& client, const Reply& reply,
                        std::function<void(const TopicPtr&, const Credential&)> go_on) {
-  const TopicPtr topic = topics_.find(request->topic);
+  const TopicPtr topic = services_.topics.find(request->topic);
   const auto credential = topic ? credential_of(topic->stored(), request->user) : std::nullopt;
-  logins_.check(
+  services_.logins.check(
       {client->asker(), request->user, "topic/" + request->topic,
        credential ? credential->verifier : std::optional<Verifier>{}},
       std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
@@ -302,13 +312,14 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
     }
     Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
     if (is_shm) {
-      answer["directory"] = topics_.directory();
-      answer["data_directory"] = topics_.data_directory();
+      answer["directory"] = services_.topics.directory();
+      answer["data_directory"] = services_.topics.data_directory();
       return reply(text_of(answer));
     }
-    client->join(topic, own.version, request->knows_leat);
+    client->join(states_.of(*topic), own.version, request->knows_leat);
     if (request->knows_leat) {
-      answer["token"] = tokens_.make({topic->stored().id, request->user, access, own.version});
+      answer["token"] =
+          services_.tokens.make({topic->stored().id, request->user, access, own.version});
       answer["data_auth"] = name_of(ports_.auth_of(*topic));
     }
     reply(text_of(answer));
@@ -322,9 +333,10 @@ Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& reque
   const bool is_subscriber = request.type == "sub";
   auto ready = is_producer     ? topic->attach()
                : is_subscriber ? topic->expect_subscriber()
-                               : topic->expect_group_consumer();
+                               : topic->expect_group_consumer(kGroup);
   if (!ready) return ready.problem();
-  if (request.connection_type == "shm") return "shm:" + topics_.directory() + "/" + topic->name();
+  if (request.connection_type == "shm")
+    return "shm:" + services_.topics.directory() + "/" + topic->name();
   auto port = open_ports(topic, request);
   if (!port) return port.problem();
   return fmt::format("tcp://{}:{}", host_for(client.peer.own_address), *port);
@@ -332,8 +344,8 @@ Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& reque
 
 // Where a client reaches the data ports, which listen where the administration does.
 std::string Admin::host_for(const boost::asio::ip::address& own) const {
-  if (!config_.lightq_advertise.empty()) return config_.lightq_advertise;
-  const auto& all = config_.lightq_addresses;
+  if (!settings_.advertise.empty()) return settings_.advertise;
+  const auto& all = settings_.addresses;
   const auto has = [&](const std::string& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };
@@ -369,7 +381,7 @@ std::string Admin::connections_of(const BrokerTopic& topic) {
     if (list.size() == kMost) break;
     const ClientStats stats = client->stats();
     list.push_back({{"address", stats.address},
-                    {"role", stats.role},
+                    {"role", word_of(stats.role)},
                     {"user_id", client->principal().user},
                     {"messages", stats.messages},
                     {"bytes", stats.bytes},
@@ -389,7 +401,7 @@ void Admin::stats(const Shared& request, const Client& client, const Reply& repl
     Json answer{{"cmd", "stats"},
                 {"status", "ok"},
                 {"topic", topic->name()},
-                {"topic_type", name_of(topic->stored().type)},
+                {"topic_type", states_.type_of(*topic)},
                 {"queue_size", counts.waiting},
                 {"messages_sent", counts.received - counts.waiting},
                 {"messages_received", counts.received},
@@ -407,8 +419,8 @@ void Admin::stats(const Shared& request, const Client& client, const Reply& repl
 }
 
 void Admin::leave(const Shared& request, const Client& client, const Reply& reply) {
-  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential& own) {
-    client->leave(topic, own.version);
+  with_topic(request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
+    client->leave(states_.of(*topic), own.version);
     reply(ok_reply(*request));
   });
 }
@@ -418,7 +430,7 @@ void Admin::seek(const Shared& request, const Client& client, const Reply& reply
     if (!own.may_read) return reply(error_reply("seek", "unauthorized_access"));
     const auto to = place(request->to);
     if (!to) return reply(error_reply("seek", "to is one of beginning, end, or an offset"));
-    if (auto moved = topic->seek(*to); !moved)
+    if (auto moved = topic->seek(kGroup, *to); !moved)
       return reply(error_reply("seek", moved.problem().sentence));
     reply(ok_reply(*request));
   });
@@ -439,7 +451,7 @@ void Admin::change_password(const Shared& request, const Client& client, const R
         });
   }
   with_administrator(request, client, reply, [=, this] {
-    const TopicPtr topic = topics_.find(request->topic);
+    const TopicPtr topic = services_.topics.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
     const std::string user = request->user.empty() ? topic->stored().user : request->user;
     set_password(topic, user, request, client, reply, [] { return true; });
@@ -450,15 +462,17 @@ void Admin::set_password(const TopicPtr& topic, const std::string& user, const S
                          const Client& client, const Reply& reply,
                          const std::function<bool()>& is_still) {
   const Logins::Maker maker = maker_of(*request, *client);
-  logins_.make(maker, std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
-    if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
-    const auto before = credential_of(topic->stored(), user);
-    auto changed = verifier ? topics_.set_password(*topic, user, *verifier) : verifier.problem();
-    if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
-    if (before) topic->note_replaced(before->version, user);
-    spdlog::info("topic {}: the password of {} was changed", topic->name(), user);
-    reply(ok_reply(*request));
-  });
+  services_.logins.make(
+      maker, std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
+        if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
+        const auto before = credential_of(topic->stored(), user);
+        auto changed =
+            verifier ? services_.topics.set_password(*topic, user, *verifier) : verifier.problem();
+        if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
+        if (before) topic->note_replaced(before->version, user);
+        spdlog::info("topic {}: the password of {} was changed", topic->name(), user);
+        reply(ok_reply(*request));
+      });
 }
 
 // --- Of the administrator -----------------------------------------------------------------------------
@@ -466,15 +480,16 @@ void Admin::set_password(const TopicPtr& topic, const std::string& user, const S
 void Admin::list_topics(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
     Json list = Json::array();
-    topics_.for_each([&](const TopicPtr& topic) {
+    services_.topics.for_each([&](const TopicPtr& topic) {
       const StoredTopic& stored = topic->stored();
-      Json one{
-          {"topic", stored.name}, {"topic_type", name_of(stored.type)}, {"user_id", stored.user}};
+      Json one{{"topic", stored.name},
+               {"topic_type", states_.type_of(*topic)},
+               {"user_id", stored.user}};
       for (const Right& right : stored.rights)
         one["rights"].push_back({{"user_id", right.user}, {"right", name_of_right(right)}});
       list.push_back(std::move(one));
     });
-    for (const std::string& name : topics_.local_names())
+    for (const std::string& name : services_.topics.local_names())
       list.push_back({{"topic", name}, {"topic_type", "local"}, {"user_id", ""}});
     reply(text_of({{"cmd", "list_topics"}, {"status", "ok"}, {"topics", list}}));
   });
@@ -482,18 +497,15 @@ void Admin::list_topics(const Shared& request, const Client& client, const Reply
 
 void Admin::delete_topic(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
-    const TopicPtr topic = topics_.find(request->topic);
+    const TopicPtr topic = services_.topics.find(request->topic);
     if (topic == nullptr) {
-      auto deleted = topics_.delete_local(request->topic);
+      auto deleted = services_.topics.delete_local(request->topic);
       if (deleted) spdlog::info("topic {} of local processes was deleted", request->topic);
       return reply(deleted ? ok_reply(*request)
                            : error_reply(request->command, deleted.problem().sentence));
     }
-    ports_.close(*topic);
-    if (auto removed = topics_.delete_topic(topic); !removed) {
-      if (const TopicPtr kept = topics_.find(request->topic)) ports_.open_stored(kept);
+    if (auto removed = services_.topics.delete_topic(topic); !removed)
       return reply(error_reply(request->command, removed.problem().sentence));
-    }
     spdlog::info("topic {} was deleted", topic->name());
     reply(ok_reply(*request));
   });
@@ -508,7 +520,7 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
   if (const auto problem = problem_of_new(request->password); !problem.empty())
     return fail(problem);
   with_administrator(request, client, reply, [=, this] {
-    const TopicPtr known = topics_.find(request->topic);
+    const TopicPtr known = services_.topics.find(request->topic);
     if (known && request->user == known->stored().user)
       return fail("the topic's user may do everything");
     const bool has_password = known && credential_of(known->stored(), request->user);
@@ -517,16 +529,17 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
       return store_right(request, reply, std::nullopt);
     }
     const Logins::Maker maker = maker_of(*request, *client);
-    logins_.make(maker, std::move(request->password), [=, this](Outcome<Verifier> verifier) {
-      if (!verifier) return fail(verifier.problem().sentence);
-      store_right(request, reply, *verifier);
-    });
+    services_.logins.make(maker, std::move(request->password),
+                          [=, this](Outcome<Verifier> verifier) {
+                            if (!verifier) return fail(verifier.problem().sentence);
+                            store_right(request, reply, *verifier);
+                          });
   });
 }
 
 void Admin::store_right(const Shared& request, const Reply& reply,
                         const std::optional<Verifier>& verifier) {
-  auto topic = topics_.find_or_adopt(request->topic);
+  auto topic = services_.topics.find_or_adopt(request->topic, kGroup);
   if (!topic) {
     const Problem& problem = topic.problem();
     return reply(error_reply(
@@ -536,7 +549,7 @@ void Admin::store_right(const Shared& request, const Reply& reply,
   Right right = *right_of(request->right);
   right.user = request->user;
   right.verifier = verifier;
-  if (auto granted = topics_.grant(**topic, right); !granted)
+  if (auto granted = services_.topics.grant(**topic, right); !granted)
     return reply(error_reply("grant", granted.problem().sentence));
   if (before) {
     if (verifier) (*topic)->note_replaced(before->version, request->user);
@@ -548,12 +561,12 @@ void Admin::store_right(const Shared& request, const Reply& reply,
 
 void Admin::revoke(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
-    const TopicPtr topic = topics_.find(request->topic);
+    const TopicPtr topic = services_.topics.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
     if (request->user == topic->stored().user)
       return reply(error_reply(request->command, "the topic's user may do everything"));
     const auto before = credential_of(topic->stored(), request->user);
-    const auto revoked = topics_.revoke(*topic, request->user);
+    const auto revoked = services_.topics.revoke(*topic, request->user);
     if (before) close_refused(*topic, *before, request->user);
     if (!revoked) {
       const Problem& problem = revoked.problem();

@@ -1,6 +1,6 @@
 // LightQ's admin protocol: a JSON object asks, a JSON object answers.
 //
-//     Admin admin{config, topics, ports, logins, tokens, store};
+//     Admin admin{services, settings, states, ports};
 //     admin.handle(request, client, [](std::string reply) { … });
 //
 // LightQ's commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks
@@ -28,11 +28,11 @@ struct AdminClient {
   bool was_wrong = false;               // Has sent a wrong password.
   std::function<bool()> is_there = {};  // The client waits for an answer.
   // With the version of the password then; and whether it asked for a token, which is said in a hello.
-  std::map<std::pair<TopicPtr, std::int64_t>, bool> joined;
+  std::map<std::pair<std::shared_ptr<TopicState>, std::int64_t>, bool> joined;
 
   // Has joined: may come to the topic's data ports as long as it is open.
-  void join(const TopicPtr& topic, std::int64_t version, bool greets);
-  void leave(const TopicPtr& topic, std::int64_t version);
+  void join(const std::shared_ptr<TopicState>& topic, std::int64_t version, bool greets);
+  void leave(const std::shared_ptr<TopicState>& topic, std::int64_t version);
   void close();
   Logins::Asker asker() const { return {Origin{peer}, !was_wrong, is_there}; }
 };
@@ -45,14 +45,8 @@ class Admin {
   using Reply = std::function<void(std::string)>;
   using Client = std::shared_ptr<AdminClient>;
 
-  Admin(const Config& config, Topics& topics, DataPorts& ports, Logins& logins,
-        const Tokens& tokens, TopicStore& store)
-      : config_{config},
-        topics_{topics},
-        ports_{ports},
-        logins_{logins},
-        tokens_{tokens},
-        store_{store} {}
+  Admin(const Services& services, const Settings& settings, TopicStates& states, DataPorts& ports)
+      : services_{services}, settings_{settings}, states_{states}, ports_{ports} {}
 
   // Answers once. `request` may contain passwords; it is wiped.
   void handle(std::string& request, const Client& client, const Reply& reply);
@@ -96,12 +90,10 @@ class Admin {
   std::string host_for(const boost::asio::ip::address& own) const;
   Outcome<std::uint16_t> open_ports(const TopicPtr& topic, const Request& request);
 
-  const Config& config_;
-  Topics& topics_;
+  const Services services_;
+  const Settings& settings_;
+  TopicStates& states_;
   DataPorts& ports_;
-  Logins& logins_;
-  const Tokens& tokens_;
-  TopicStore& store_;
   struct Listed {
     std::chrono::steady_clock::time_point at;
     std::string connections;

@@ -30,12 +30,12 @@ zmtp::Role role_of(DataPort which) {
 }  // namespace
 
 void DataPorts::open_stored() {
-  topics_.for_each([this](const TopicPtr& topic) { open_stored(topic); });
+  services_.topics.for_each([this](const TopicPtr& topic) { open_stored(topic); });
 }
 
 void DataPorts::open_stored(const TopicPtr& topic) {
   for (const DataPort which : kAll) {
-    if (topic->stored().ports.*port_of(which) == 0) continue;
+    if (states_.of(*topic)->ports.*port_of(which) == 0) continue;
     if (auto opened = open(topic, which); !opened)
       spdlog::error("topic {}: {}", topic->name(), opened.problem().sentence);
   }
@@ -44,26 +44,31 @@ void DataPorts::open_stored(const TopicPtr& topic) {
 Outcome<std::uint16_t> DataPorts::open(const TopicPtr& topic, DataPort which) {
   if (is_closed_) return Problem{Errc::closed, "the broker stops"};
   if (topic->is_deleted()) return Problem{Errc::not_found, "the topic was deleted"};
-  const std::uint16_t stored = topic->stored().ports.*port_of(which);
+  const std::uint16_t stored = states_.of(*topic)->ports.*port_of(which);
   if (acceptors_.contains({topic.get(), which})) return stored;
   if (stored != 0) {
     if (auto opened = listen(topic, which, stored); !opened) return opened.problem();
     return stored;
   }
-  auto given = topics_.give_port(*topic, port_of(which), [&](std::uint16_t port) {
+  auto given = states_.give_port(*topic, port_of(which), [&](std::uint16_t port) {
     return listen(topic, which, port).has_value();
   });
   if (!given) acceptors_.erase({topic.get(), which});
   return given;
 }
 
-void DataPorts::close(const BrokerTopic& topic) {
+void DataPorts::on_deleting(BrokerTopic& topic) {
   for (const DataPort which : kAll) acceptors_.erase({&topic, which});
+}
+
+void DataPorts::on_kept(const TopicPtr& topic) {
+  states_.on_kept(*topic);
+  open_stored(topic);
 }
 
 Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint16_t port) {
   auto acceptor = Acceptor::listen(
-      loop_, config_.lightq_addresses, port,
+      services_.loop, settings_.addresses, port,
       [this, topic, which](Accepted accepted) { on_socket(topic, which, std::move(accepted)); });
   if (!acceptor) return acceptor.problem();
   acceptors_[{topic.get(), which}] = std::move(*acceptor);
@@ -72,20 +77,21 @@ Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint
 
 void DataPorts::on_socket(const TopicPtr& topic, DataPort which, Accepted accepted) {
   if (which == DataPort::raw) {
-    connections_.start(make_raw_stream(std::move(accepted), topic, raw_authenticator_of(topic)),
-                       Connections::Kind::data);
+    services_.connections.start(
+        make_raw_stream(std::move(accepted), topic, raw_authenticator_of(topic)),
+        Connections::Kind::data);
     return;
   }
-  const DataLimits limits{.message_bytes = config_.max_message_bytes};
+  const DataLimits limits{.message_bytes = services_.config.max_message_bytes};
   const Access access = which == DataPort::producers ? Access::write : Access::read;
-  connections_.start(make_data_stream(role_of(which), std::move(accepted), topic,
-                                      authenticator_of(topic, access), limits),
-                     Connections::Kind::data);
+  services_.connections.start(make_data_stream(role_of(which), std::move(accepted), topic,
+                                               authenticator_of(topic, access), limits),
+                              Connections::Kind::data);
 }
 
 DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
   const DataAuth own = topic.stored().data_auth;
-  return own == DataAuth::unset ? config_.data_auth : own;
+  return own == DataAuth::unset ? services_.config.data_auth : own;
 }
 
 std::optional<Principal> DataPorts::authorize_address(const BrokerTopic& topic,
@@ -95,8 +101,9 @@ std::optional<Principal> DataPorts::authorize_address(const BrokerTopic& topic,
   if (auth == DataAuth::open) return Principal{};
   if (auth == DataAuth::password) return std::nullopt;
   const StoredTopic& stored = topic.stored();
+  const TopicState& state = *states_.of(topic);
   const auto has_joined = [&](std::int64_t version) {
-    return topic.joined.contains({version, address});
+    return state.joined.contains({version, address});
   };
   if (has_joined(stored.verifier_version)) return Principal{stored.user, stored.verifier_version};
   for (const Right& right : stored.rights) {
@@ -110,7 +117,7 @@ std::optional<Principal> DataPorts::authorize_address(const BrokerTopic& topic,
 std::optional<Principal> DataPorts::principal_of(const BrokerTopic& topic, const std::string& token,
                                                  Access access) const {
   if (auth_of(topic) == DataAuth::open) return Principal{};  // As without a token.
-  const auto claim = tokens_.read(token);
+  const auto claim = services_.tokens.read(token);
   if (!claim || claim->topic_id != topic.stored().id || claim->role != access) return std::nullopt;
   const auto credential = credential_of(topic.stored(), claim->user);
   if (!credential || credential->version != claim->verifier_version || !credential->may(access))
@@ -125,19 +132,20 @@ RawAuthenticator DataPorts::raw_authenticator_of(const TopicPtr& topic) {
             return authorize_address(*topic, address, access);
           },
       .may_be_silent =
-          [topic](const Stream::Address& address) {
-            return topic->silent.contains(address) || !topic->greeting.contains(address);
+          [this, topic](const Stream::Address& address) {
+            const TopicState& state = *states_.of(*topic);
+            return state.silent.contains(address) || !state.greeting.contains(address);
           },
       .principal_of = [this, topic](const std::string& token,
                                     Access access) { return principal_of(*topic, token, access); },
-      .handshake_time = config_.handshake_time,
-      .max_message_bytes = config_.max_message_bytes};
+      .handshake_time = services_.config.handshake_time,
+      .max_message_bytes = services_.config.max_message_bytes};
 }
 
 Authenticator DataPorts::authenticator_of(const TopicPtr& topic, Access access) {
   Authenticator authenticator;
   authenticator.allows_null = auth_of(*topic) != DataAuth::password;
-  authenticator.handshake_time = config_.handshake_time;
+  authenticator.handshake_time = services_.config.handshake_time;
   authenticator.authorize_address = [this, topic, access](const Stream::Address& address) {
     return authorize_address(*topic, address, access);
   };
@@ -153,9 +161,9 @@ Authenticator DataPorts::authenticator_of(const TopicPtr& topic, Access access) 
     if (auth_of(*topic) == DataAuth::open) return done(Logins::Verdict::right);
     const auto credential = credential_of(topic->stored(), user);
     const bool may_come = credential && credential->may(access);
-    logins_.check({asker, user, "topic/" + topic->name(),
-                   may_come ? credential->verifier : std::optional<Verifier>{}},
-                  std::move(password), std::move(done));
+    services_.logins.check({asker, user, "topic/" + topic->name(),
+                            may_come ? credential->verifier : std::optional<Verifier>{}},
+                           std::move(password), std::move(done));
   };
   return authenticator;
 }

@@ -188,7 +188,7 @@ class RawStream final : public Stream {
   bool acknowledges_ = false;
   std::unique_ptr<TopicClient> client_;  // Once it is let in.
   ConsumingClient* consumer_ = nullptr;  // If it is one.
-  std::uint64_t published_ = 0;     // Of a producer's messages.
+  std::uint64_t published_ = 0;          // Of a producer's messages.
   std::uint64_t sent_count_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Which data ports the topics of a broker have.
+// Which data ports topics have.
 //
-//     Ports ports{5501, 8999, store.next_port()};
+//     Ports ports{5501, 8999, stored_position};
 //     ports.take(5501);                                  // of a topic that was stored
 //     auto port = ports.next([](int port) { return … });  // the first that is free, and can be bound
 //
@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-namespace leat::broker {
+namespace leat::broker::lightq {
 
 class Ports {
  public:
@@ -40,4 +40,4 @@ class Ports {
   std::set<std::uint16_t> used_;
 };
 
-}  // namespace leat::broker
+}  // namespace leat::broker::lightq

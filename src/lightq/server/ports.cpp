@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace leat::broker {
+namespace leat::broker::lightq {
 
 Ports::Ports(std::uint16_t first, std::uint16_t last, std::uint16_t next)
     : first_{first}, last_{last}, next_{next >= first && next <= last ? next : first} {}
@@ -20,4 +20,4 @@ std::optional<std::uint16_t> Ports::next(const std::function<bool(std::uint16_t)
 
 std::string Ports::range() const { return fmt::format("{}-{}", first_, last_); }
 
-}  // namespace leat::broker
+}  // namespace leat::broker::lightq

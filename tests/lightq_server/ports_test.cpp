@@ -1,9 +1,9 @@
 // If this failed, a client that reconnects to a port of a deleted topic would get another topic's data.
-#include "broker/net/ports.hpp"
+#include "lightq/server/ports.hpp"
 
 #include <gtest/gtest.h>
 
-namespace leat::broker {
+namespace leat::broker::lightq {
 namespace {
 
 constexpr auto any = [](std::uint16_t) { return true; };
@@ -46,4 +46,4 @@ TEST(Ports, GoOnWhereTheyStoodBeforeARestart) {
 }
 
 }  // namespace
-}  // namespace leat::broker
+}  // namespace leat::broker::lightq

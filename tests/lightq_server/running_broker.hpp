@@ -14,8 +14,10 @@
 #include <string>
 #include <thread>
 
+#include "broker/broker.hpp"
 #include "leat/leat.hpp"
-#include "serve/broker.hpp"
+#include "lightq/server/settings.hpp"
+#include "serve/protocols.hpp"
 #include "support/process.hpp"
 
 namespace leat::broker {
@@ -73,8 +75,8 @@ class RunningBroker : public ::testing::Test {
     config_.dir = temp_.path() + "/dir";
     config_.data_dir = temp_.path() + "/data";
     config_.state_dir = temp_.path() + "/state";
-    config_.lightq_addresses = {"127.0.0.1"};
-    config_.lightq_port = free_ports();
+    config_.of<lightq::Settings>().addresses = {"127.0.0.1"};
+    config_.of<lightq::Settings>().port = free_ports();
   }
   ~RunningBroker() override { stop(); }
 
@@ -98,15 +100,16 @@ class RunningBroker : public ::testing::Test {
   }
 
   void start() {
-    auto broker = Broker::start(config_, [this](std::string_view password, const std::string&) {
-      password_ = password;
-      return Outcome<void>{};
-    });
+    auto broker = Broker::start(config_, all_protocols(),
+                                [this](std::string_view password, const std::string&) {
+                                  password_ = password;
+                                  return Outcome<void>{};
+                                });
     ASSERT_TRUE(broker) << broker.problem().sentence;
     broker_ = std::move(*broker);
     thread_ = std::jthread{[this] { EXPECT_TRUE(broker_->run()); }};
     admin_.emplace(ZMQ_REQ);
-    admin_->connect("tcp://127.0.0.1:" + std::to_string(config_.lightq_port));
+    admin_->connect("tcp://127.0.0.1:" + std::to_string(config_.of<lightq::Settings>().port));
   }
   void stop() {
     if (!broker_) return;
@@ -155,7 +158,7 @@ class RunningBroker : public ::testing::Test {
     boost::asio::ip::tcp::socket socket{loop};
     boost::system::error_code error;
     socket.connect({boost::asio::ip::address_v4::loopback(),
-                    static_cast<std::uint16_t>(config_.lightq_port)},
+                    static_cast<std::uint16_t>(config_.of<lightq::Settings>().port)},
                    error);
     return !error;
   }

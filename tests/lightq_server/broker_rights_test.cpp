@@ -1,6 +1,6 @@
 // If these failed, strangers would use topics of a broker, or those who may use them could not; and a deleted topic would
 // come back with what was in it.
-#include "broker/running_broker.hpp"
+#include "running_broker.hpp"
 
 namespace leat::broker {
 namespace {

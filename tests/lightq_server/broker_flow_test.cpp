@@ -3,7 +3,7 @@
 #include <atomic>
 #include <set>
 
-#include "broker/running_broker.hpp"
+#include "running_broker.hpp"
 
 namespace leat::broker {
 namespace {

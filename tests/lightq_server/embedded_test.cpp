@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "broker/running_broker.hpp"
+#include "running_broker.hpp"
 
 namespace leat {
 namespace {

@@ -1,6 +1,6 @@
-// A broker: one event loop that serves the clients of one machine, and others, on topics in shared memory.
+// A broker: one event loop that serves clients of this machine, and of others, on topics in shared memory.
 //
-//     auto broker = Broker::start(config, show_password);
+//     auto broker = Broker::start(config, protocols, show_password);
 //     if (!broker) return fail(broker.problem());
 //     (*broker)->run();                     // until stop(), which any thread may call
 #pragma once
@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/config/config.hpp"
 #include "outcome/outcome.hpp"
+#include "protocol.hpp"
 
 namespace leat::broker {
 
@@ -22,11 +22,12 @@ class Broker {
   using ShowPassword =
       std::function<Outcome<void>(std::string_view password, const std::string& directory)>;
 
-  // Opens the store and all ports.
+  // Opens the store, loads the topics and starts the protocols.
   //   busy   another broker has the state directory, or another program a port
   // With `on_hangup` it takes the process's signals, before its ports are open: at the first SIGTERM or SIGINT it stops,
   // at the second the process ends, and a SIGHUP calls `on_hangup`. All of that happens in run().
-  static Outcome<std::unique_ptr<Broker>> start(const Config& config, const ShowPassword& show,
+  static Outcome<std::unique_ptr<Broker>> start(const Config& config, const Protocols& protocols,
+                                                const ShowPassword& show,
                                                 std::function<void()> on_hangup = {});
   ~Broker();
 
@@ -37,7 +38,8 @@ class Broker {
   //   no_space   no memory: it has stopped, and all that it accepted is in its topics
   Outcome<void> run();
   void stop();
-  std::uint16_t lightq_port() const noexcept;
+  // The main port of the protocol of that name; 0: it does not speak it.
+  std::uint16_t port_of(std::string_view protocol) const;
 
  private:
   struct Parts;

@@ -1,4 +1,4 @@
-#include "serve/broker.hpp"
+#include "broker.hpp"
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -7,11 +7,11 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <utility>
 
-#include "broker/auth/admin_password.hpp"
-#include "lightq/server/admin_stream.hpp"
+#include "auth/admin_password.hpp"
 
 namespace leat::broker {
 namespace {
@@ -21,20 +21,28 @@ constexpr std::chrono::seconds kPoll{2};
 
 }  // namespace
 
+ConfigKeys keys_of(const Protocols& protocols) {
+  ConfigKeys keys;
+  for (const ProtocolKind& kind : protocols) keys.add(kind.keys(), kind.check);
+  return keys;
+}
+
 struct Broker::Parts {
-  Parts(const Config& from_user, const Config& chosen, TopicStore opened)
-      : given{from_user},
+  Parts(const Config& from_user, const Config& chosen, const Protocols& kinds, TopicStore opened)
+      : keys{keys_of(kinds)},
+        given{from_user},
         config{chosen},
         store{std::move(opened)},
         logins{loop},
         topics{loop, config, store},
         connections{connection_limits(), {.messages = &unfinished, .commands = &commands}},
-        tokens{store.token_secret()},
-        ports{loop, config, topics, logins, tokens, connections},
-        admin{config, topics, ports, logins, tokens, store} {
+        tokens{store.token_secret()} {
     connections.on_many_closed([this] { topics.trim_heap_soon(); });
+    const Services services{loop, config, store, topics, logins, tokens, connections};
+    for (const ProtocolKind& kind : kinds) protocols.emplace(kind.name, kind.make(services));
   }
 
+  ConfigKeys keys;
   Config given;   // As it was written.
   Config config;  // As it is.
   boost::asio::io_context loop{1};
@@ -45,10 +53,7 @@ struct Broker::Parts {
   LargeMessages commands{loop, Connections::kMostOfCommands};  // That are not whole.
   Connections connections;
   Tokens tokens;
-  lightq::DataPorts ports;
-  lightq::Admin admin;
-  std::unique_ptr<Acceptor> admin_port;
-  std::unique_ptr<Acceptor> admin_socket;
+  std::map<std::string, std::unique_ptr<Protocol>, std::less<>> protocols;
   boost::asio::signal_set signals{loop};
   Timer clock{loop};
   Timer poll_timer{loop};
@@ -103,9 +108,7 @@ struct Broker::Parts {
   }
   void stop() {
     poll_timer.stop();
-    admin_port.reset();
-    admin_socket.reset();
-    ports.close();
+    for (const auto& [name, protocol] : protocols) protocol->stop();
     connections.close_all("the broker stops");
     drain(std::chrono::steady_clock::now() + kDrainTime);
   }
@@ -129,7 +132,8 @@ Broker::~Broker() {
   parts_->connections.close_all("the broker stops");
 }
 
-Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show,
+Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const Protocols& protocols,
+                                               const ShowPassword& show,
                                                std::function<void()> on_hangup) {
   Config chosen = config;
   fill_in_paths(chosen);
@@ -149,35 +153,24 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
       *store, [&](std::string_view password) { return show(password, chosen.state_dir); });
   if (!made) return made.problem();
   std::unique_ptr<Broker> broker{
-      new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
+      new Broker{std::make_unique<Parts>(config, chosen, protocols, std::move(*store))}};
   Parts& parts = *broker->parts_;
   if (on_hangup) parts.take_signals(std::move(on_hangup));
-  const auto on_admin = [&parts](Accepted accepted) {
-    parts.connections.start(
-        lightq::make_admin_stream(std::move(accepted), parts.admin, parts.config),
-        Connections::Kind::commands);
-  };
-  auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,
-                               static_cast<std::uint16_t>(chosen.lightq_port), on_admin);
-  if (!port) return port.problem();
-  parts.admin_port = std::move(*port);
-  parts.config.lightq_port = parts.admin_port->port();  // Of 0, the one that was free.
   if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
-  auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin,
-                                   [&parts] { return parts.connections.free_reserved(); });
-  if (!local) return local.problem();
-  parts.admin_socket = std::move(*local);
-  parts.connections.reserve_for_unix();
-  parts.ports.open_stored();
+  std::vector<std::string> places;
+  for (const auto& [name, protocol] : parts.protocols) {
+    if (auto started = protocol->start(); !started) return started.problem();
+    places.push_back(protocol->place());
+  }
   parts.set_connection_limits();
   parts.watch_files();
-  spdlog::info("leat-serve: listening on port {} of {}, data_auth {}", parts.config.lightq_port,
-               fmt::join(chosen.lightq_addresses, ", "), name_of(parts.config.data_auth));
+  spdlog::info("leat-serve: listening on {}, data_auth {}", fmt::join(places, "; "),
+               name_of(parts.config.data_auth));
   return broker;
 }
 
 std::vector<std::string> Broker::reconfigure(const Config& wanted) {
-  auto later = take_changes(parts_->config, parts_->given, wanted);
+  auto later = parts_->keys.take_changes(parts_->config, parts_->given, wanted);
   parts_->given = wanted;
   spdlog::info("read the configuration again; data_auth {}", name_of(parts_->config.data_auth));
   parts_->set_connection_limits();
@@ -185,8 +178,9 @@ std::vector<std::string> Broker::reconfigure(const Config& wanted) {
   return later;
 }
 
-std::uint16_t Broker::lightq_port() const noexcept {
-  return static_cast<std::uint16_t>(parts_->config.lightq_port);
+std::uint16_t Broker::port_of(std::string_view protocol) const {
+  const auto found = parts_->protocols.find(protocol);
+  return found == parts_->protocols.end() ? std::uint16_t{0} : found->second->port();
 }
 
 Outcome<void> Broker::run() {

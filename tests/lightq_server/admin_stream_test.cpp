@@ -71,8 +71,11 @@ class UnfinishedCommands : public ::testing::Test {
   LargeMessages commands_{loop_, Connections::kMostOfCommands};
   Connections connections_{{100, 100}, {.commands = &commands_}};
   Tokens tokens_{store_.token_secret()};
-  DataPorts ports_{loop_, config_, topics_, logins_, tokens_, connections_};
-  Admin admin_{config_, topics_, ports_, logins_, tokens_, store_};
+  Services services_{loop_, config_, store_, topics_, logins_, tokens_, connections_};
+  Settings settings_ = config_.of<Settings>();
+  TopicStates states_{topics_, store_};
+  DataPorts ports_{services_, settings_, states_};
+  Admin admin_{services_, settings_, states_, ports_};
   std::shared_ptr<Stream> stream_;  // The last one.
 };
 

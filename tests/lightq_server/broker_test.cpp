@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <set>
 
-#include "broker/running_broker.hpp"
+#include "running_broker.hpp"
 
 namespace leat::broker {
 namespace {
@@ -428,9 +428,10 @@ TEST_F(BrokerTest, AnAddressThatGuessesIsHeldOff) {
 TEST_F(BrokerTest, ASecondBrokerIsToldOfTheFirst) {
   start();
   Config second = config_;
-  second.lightq_port += 32;
-  auto refused =
-      Broker::start(second, [](std::string_view, const std::string&) { return Outcome<void>{}; });
+  second.of<lightq::Settings>().port += 32;
+  auto refused = Broker::start(second, all_protocols(), [](std::string_view, const std::string&) {
+    return Outcome<void>{};
+  });
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.problem().code, Errc::busy);
   EXPECT_NE(refused.problem().sentence.find(config_.state_dir), std::string::npos)

@@ -1,0 +1,214 @@
+// A small protocol, to test what the broker offers to protocols, and to begin another one with: text, in lines.
+//
+//     publish TOPIC USER PASSWORD          each further line is a message
+//     consume TOPIC USER PASSWORD          the broker sends messages, each to one of those who consume
+//     subscribe TOPIC USER PASSWORD        the broker sends all messages, after the topic's motto
+//     motto TOPIC USER PASSWORD WORD       stores another motto
+//
+// The broker answers a first line with "ok", or with "no: " and the reason. It has what any protocol has: settings (the
+// section `lines`), a listener, connections, logins, a part of the store (the mottos), and it is told when topics go.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/net/acceptor.hpp"
+#include "broker/protocol.hpp"
+#include "broker/topic/topic_client.hpp"
+
+namespace leat::broker::lines {
+
+// --- Settings ---------------------------------------------------------------------------------------------
+
+struct Settings {
+  std::uint64_t port = 5700;
+  std::vector<std::string> addresses{"127.0.0.1", "::1"};
+};
+
+inline std::vector<ConfigKey> settings_keys() {
+  return {number_key("lines.port", &Settings::port, 0, UINT16_MAX, "port; 0: any free one"),
+          addresses_key("lines.addresses", &Settings::addresses, "addresses to listen on")};
+}
+
+inline Outcome<void> check_settings(const Config& config) {
+  return check_addresses("lines.addresses", config.of<Settings>().addresses, config);
+}
+
+// --- Connections ------------------------------------------------------------------------------------------
+
+// How records are sent.
+inline void append_line(std::string& out, const Record& record) {
+  out.append(record.value.text()) += '\n';
+}
+inline constexpr Encoding kEncoding{
+    .for_consumer = append_line,
+    .for_subscriber = [](std::string& out, const std::string& /*topic*/, const Record& record) {
+      append_line(out, record);
+    }};
+
+using Mottos = std::map<std::int64_t, std::string>;  // By the topic's id.
+
+class LineStream final : public Stream {
+ public:
+  LineStream(Accepted accepted, const Services& services, Mottos& mottos)
+      : Stream{std::move(accepted)}, services_{services}, mottos_{mottos} {}
+
+  void begin() override {
+    start_clock(services_.config.handshake_time, "no first line in time");
+    Stream::begin();
+  }
+
+ private:
+  std::size_t on_bytes(Bytes& bytes) override {
+    for (;;) {
+      const std::size_t length = bytes.text().find('\n');
+      if (length > services_.config.max_message_bytes && bytes.size() > length)
+        return refuse("too long");
+      if (length == std::string_view::npos) {
+        if (bytes.size() > services_.config.max_message_bytes) return refuse("too long");
+        return client_ == nullptr || client_->on_idle() ? bytes.size() + 1 : kPause;
+      }
+      const Bytes line = bytes.first(length);
+      bytes = bytes.subspan(length + 1);
+      if (client_ == nullptr) return on_command(std::string{line.text()});
+      if (!client_->on_message(line)) return kPause;
+    }
+  }
+
+  // Goes on when the password is checked.
+  std::size_t on_command(const std::string& line) {
+    std::string password;
+    std::istringstream words{line};
+    words >> command_ >> name_ >> user_ >> password >> word_;
+    stop_clock();
+    const TopicPtr topic = services_.topics.find(name_);
+    const auto credential = topic ? credential_of(topic->stored(), user_) : std::nullopt;
+    keep_place(true);
+    services_.logins.check(
+        {{Origin{peer()}, true, is_there()},
+         user_,
+         "topic/" + name_,
+         credential ? credential->verifier : std::nullopt},
+        Secret{password}, [weak = weak_from_this(), this, topic](Logins::Verdict verdict) {
+          const auto self = weak.lock();
+          if (!self || !is_open()) return;
+          keep_place(false);
+          boost::asio::post(loop(), [self, this, topic, verdict] { on_verdict(topic, verdict); });
+        });
+    return kPause;
+  }
+
+  void on_verdict(const TopicPtr& topic, Logins::Verdict verdict) {
+    if (!is_open()) return;
+    const auto credential = topic ? credential_of(topic->stored(), user_) : std::nullopt;
+    if (verdict != Logins::Verdict::right || !credential || topic->is_deleted())
+      return (void)refuse("wrong user or password");
+    topic_ = topic;
+    auto done = command_ == "motto" ? set_motto() : open({user_, credential->version});
+    if (!done) return (void)refuse(done.problem().sentence);
+    out() += "ok\n";
+    if (command_ == "motto") return finish("done");
+    if (command_ == "subscribe") out() += mottos_[topic_->stored().id] + '\n';
+    flush();
+    if (!client_->begin()) return;
+    if (command_ == "subscribe") static_cast<SubscribingClient&>(*client_).listen(true);
+    resume();
+  }
+
+  Outcome<void> set_motto() {
+    const std::int64_t id = topic_->stored().id;
+    auto set = services_.store.set_values({{"lines", id, "motto", word_}});
+    if (set) mottos_[id] = word_;
+    return set;
+  }
+
+  Outcome<void> open(const Principal& principal) {
+    if (command_ == "publish") {
+      client_ = std::make_unique<PublishingClient>(*this, *topic_);
+    } else if (command_ == "consume") {
+      if (auto expected = topic_->expect_group_consumer("lines"); !expected) return expected;
+      client_ = std::make_unique<ConsumingClient>(*this, *topic_, kEncoding, false);
+    } else if (command_ == "subscribe") {
+      client_ = std::make_unique<SubscribingClient>(*this, *topic_, kEncoding);
+    } else {
+      return Problem{Errc::invalid_argument,
+                     "the first word is publish, consume, subscribe or motto"};
+    }
+    return client_->open(principal);
+  }
+
+  std::size_t refuse(const std::string& why) {
+    out() += "no: " + why + '\n';
+    finish(why);
+    return kPause;
+  }
+  void on_sent() override {
+    if (client_) client_->on_sent();
+  }
+  void on_finishing() override { leave(); }
+  void on_closed(const std::string& /*why*/) override { leave(); }
+  void leave() {
+    if (client_) client_->leave();
+  }
+
+  const Services services_;
+  Mottos& mottos_;
+  std::string command_, name_, user_, word_;  // Of the first line.
+  TopicPtr topic_;
+  std::unique_ptr<TopicClient> client_;  // Once it is let in.
+};
+
+// --- The protocol -----------------------------------------------------------------------------------------
+
+class LineProtocol final : public Protocol, private TopicObserver {
+ public:
+  explicit LineProtocol(const Services& services)
+      : services_{services}, settings_{services.config.of<Settings>()} {
+    services.topics.add_observer(*this);
+  }
+
+  Outcome<void> start() override {
+    auto stored = services_.store.values("lines");
+    if (!stored) return stored.problem();
+    for (const ProtocolValue& value : *stored) mottos_[value.topic_id] = value.value;
+    auto acceptor = Acceptor::listen(
+        services_.loop, settings_.addresses, static_cast<std::uint16_t>(settings_.port),
+        [this](Accepted accepted) {
+          services_.connections.start(
+              std::make_shared<LineStream>(std::move(accepted), services_, mottos_),
+              Connections::Kind::data);
+        });
+    if (!acceptor) return acceptor.problem();
+    acceptor_ = std::move(*acceptor);
+    return {};
+  }
+  void stop() override { acceptor_.reset(); }
+  std::uint16_t port() const override { return acceptor_->port(); }
+  std::string place() const override { return "port " + std::to_string(port()) + " for lines"; }
+
+ private:
+  void on_deleting(BrokerTopic& /*topic*/) override {}
+  void on_deleted(BrokerTopic& topic) override { mottos_.erase(topic.stored().id); }
+  void on_kept(const TopicPtr& /*topic*/) override {}
+
+  const Services services_;
+  const Settings settings_;
+  Mottos mottos_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+inline ProtocolKind protocol_kind() {
+  return {.name = "lines",
+          .keys = settings_keys,
+          .check = check_settings,
+          .make = [](const Services& services) -> std::unique_ptr<Protocol> {
+            return std::make_unique<LineProtocol>(services);
+          }};
+}
+
+}  // namespace leat::broker::lines
