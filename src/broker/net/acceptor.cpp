@@ -20,14 +20,14 @@
 namespace leat::broker {
 
 namespace asio = boost::asio;
-using Protocol = asio::generic::stream_protocol;
+using StreamProtocol = asio::generic::stream_protocol;
 using asio::ip::tcp;
 
 struct Acceptor::Listening {
   explicit Listening(asio::io_context& loop) : acceptor{loop}, pause{loop} {}
-  asio::basic_socket_acceptor<Protocol> acceptor;
+  asio::basic_socket_acceptor<StreamProtocol> acceptor;
   asio::steady_timer pause;
-  Protocol::endpoint client;  // Of the connection that is accepted next.
+  StreamProtocol::endpoint client;  // Of the connection that is accepted next.
   OnSocket on_socket;
   std::function<bool()> make_room;  // May be null.
   bool is_without = false;          // No descriptor is left for another connection.
@@ -50,7 +50,7 @@ leat::detail::Fd lock_directory_of(const std::string& path) {
 
 }  // namespace
 
-void Acceptor::hand_over(const Listening& one, Protocol::socket socket) {
+void Acceptor::hand_over(const Listening& one, StreamProtocol::socket socket) {
   boost::system::error_code error;
   const auto own = socket.local_endpoint(error);
   const auto peer = error ? std::nullopt : peer_of(one.client, own);
@@ -59,7 +59,7 @@ void Acceptor::hand_over(const Listening& one, Protocol::socket socket) {
 }
 
 //   not_found   the machine does not have this address
-Outcome<void> Acceptor::add(asio::io_context& loop, const Protocol::endpoint& endpoint,
+Outcome<void> Acceptor::add(asio::io_context& loop, const StreamProtocol::endpoint& endpoint,
                             const std::string& name, const OnSocket& on_socket) {
   const auto one = std::make_shared<Listening>(loop);
   auto& acceptor = one->acceptor;
@@ -171,7 +171,7 @@ Acceptor::~Acceptor() {
 
 void Acceptor::accept(const std::shared_ptr<Listening>& one) {
   one->client = {};
-  one->acceptor.async_accept(one->client, [one](const auto& error, Protocol::socket socket) {
+  one->acceptor.async_accept(one->client, [one](const auto& error, StreamProtocol::socket socket) {
     if (!one->on_socket) return;
     if (!error) {
       if (std::exchange(one->is_without, false)) spdlog::info("connections are accepted again");
