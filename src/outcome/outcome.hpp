@@ -6,8 +6,7 @@
 //     store->add(topic);
 //
 // leat::Result carries a code and an errno, which say too little here: a sentence names the file, the topic, the
-// key or the line. The code is leat's own, so that callers can tell `busy` from `exists` without reading. Failures
-// cross no thread and no event loop as exceptions; inside one source file they may be thrown.
+// key or the line. The code is leat's own, so that callers can tell `busy` from `exists` without reading. Nothing is thrown.
 #pragma once
 
 #include <string>

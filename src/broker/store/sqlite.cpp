@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace leat::broker {
 namespace {
@@ -69,26 +70,23 @@ Problem problem_of(const std::string& path, sqlite3* handle, int code) {
 
 }  // namespace
 
-Database::Database(const std::string& path) : path_{path} {
+Outcome<std::unique_ptr<Database>> Database::open(const std::string& path) {
+  std::unique_ptr<Database> database{new Database{path}};
   const int code = ::sqlite3_open_v2(
-      path.c_str(), &handle_,
+      path.c_str(), &database->handle_,
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nullptr);
-  if (code != SQLITE_OK) {
-    const Problem problem = problem_of(path_, handle_, code);
-    ::sqlite3_close(handle_);
-    throw problem;
-  }
-  if (::sqlite3_db_readonly(handle_, "main") == 1) {  // It was opened, but only for reading.
-    ::sqlite3_close(handle_);
-    throw problem_of(path_, nullptr, SQLITE_READONLY);
-  }
-  ::sqlite3_extended_result_codes(handle_, 1);
-  ::sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kMaxValue);
+  sqlite3* const handle = database->handle_;
+  if (code != SQLITE_OK) return problem_of(path, handle, code);
+  if (::sqlite3_db_readonly(handle, "main") == 1)  // It was opened, but only for reading.
+    return problem_of(path, nullptr, SQLITE_READONLY);
+  ::sqlite3_extended_result_codes(handle, 1);
+  ::sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxValue);
   // A changed file must not run code of its own.
   for (const int off : {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
                         SQLITE_DBCONFIG_TRUSTED_SCHEMA})
-    ::sqlite3_db_config(handle_, off, 0, nullptr);
-  ::sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    ::sqlite3_db_config(handle, off, 0, nullptr);
+  ::sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  return database;
 }
 
 Database::~Database() {
@@ -118,22 +116,37 @@ void Database::keep_log() {
   keeps_log_ = true;
 }
 
-void Database::fail(int code) const { throw problem_of(path_, handle_, code); }
-void Database::fail_as_damaged(std::string_view what) const { throw damaged_store(path_, what); }
+void Database::fail(Problem problem) {
+  if (!problem_) problem_ = std::move(problem);
+}
+
+void Database::fail_as_damaged(std::string_view what) { fail(damaged_store(path_, what)); }
+
+Outcome<void> Database::finish() {
+  const auto problem = std::exchange(problem_, std::nullopt);
+  if (problem) return *problem;
+  return {};
+}
+
+bool Database::is_done(int code, int wanted) {
+  if (code == wanted) return true;
+  fail(problem_of(path_, handle_, code));
+  return false;
+}
 
 void Database::write_out() {
-  if (const int code = ::sqlite3_db_cacheflush(handle_); code != SQLITE_OK) fail(code);
+  if (!has_failed()) (void)is_done(::sqlite3_db_cacheflush(handle_), SQLITE_OK);
 }
 
 void Database::reserve(std::int64_t bytes) {
+  if (has_failed()) return;
   int step = 4096;  // Without one, SQLite reserves nothing.
   ::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
   if (::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_SIZE_HINT, &bytes) != SQLITE_OK)
-    throw Problem{
-        Errc::no_space,
-        sentence(path_,
-                 "is not changed: the disk, a quota or `ulimit -f` leaves no room, and "
-                 "what the store has is for rights that are taken away and for new passwords")};
+    fail({Errc::no_space,
+          sentence(path_,
+                   "is not changed: the disk, a quota or `ulimit -f` leaves no room, and "
+                   "what the store has is for rights that are taken away and for new passwords")});
 }
 
 std::int64_t Database::number(const char* sql) {
@@ -146,36 +159,42 @@ std::string Database::text(const char* sql) {
   return statement.step() ? statement.text(0) : "";
 }
 
+// Without a handle, the other calls do nothing.
 Statement::Statement(Database& database, const char* sql) : database_{database} {
-  const int code = ::sqlite3_prepare_v2(database.handle_, sql, -1, &handle_, nullptr);
-  if (code != SQLITE_OK) database.fail(code);
+  if (database.has_failed()) return;
+  (void)database.is_done(::sqlite3_prepare_v2(database.handle_, sql, -1, &handle_, nullptr),
+                         SQLITE_OK);
 }
 
 Statement::~Statement() { ::sqlite3_finalize(handle_); }
 
 void Statement::bind(std::int64_t value) {
-  const int code = ::sqlite3_bind_int64(handle_, ++bound_, value);
-  if (code != SQLITE_OK) database_.fail(code);
+  if (handle_ != nullptr)
+    (void)database_.is_done(::sqlite3_bind_int64(handle_, ++bound_, value), SQLITE_OK);
 }
 
 void Statement::bind(std::string_view value) {
+  if (handle_ == nullptr) return;
   // A null pointer would be a NULL.
   const int code =
       ::sqlite3_bind_text(handle_, ++bound_, value.data() == nullptr ? "" : value.data(),
                           static_cast<int>(value.size()), SQLITE_TRANSIENT);
-  if (code != SQLITE_OK) database_.fail(code);
+  (void)database_.is_done(code, SQLITE_OK);
 }
 
 void Statement::bind(std::span<const unsigned char> value) {
+  if (handle_ == nullptr) return;
   const int code = ::sqlite3_bind_blob(handle_, ++bound_, value.data(),
                                        static_cast<int>(value.size()), SQLITE_TRANSIENT);
-  if (code != SQLITE_OK) database_.fail(code);
+  (void)database_.is_done(code, SQLITE_OK);
 }
 
 bool Statement::step() {
+  if (handle_ == nullptr || database_.has_failed()) return false;
   const int code = ::sqlite3_step(handle_);
-  if (code != SQLITE_ROW && code != SQLITE_DONE) database_.fail(code);
-  return code == SQLITE_ROW;
+  if (code == SQLITE_ROW) return true;
+  (void)database_.is_done(code, SQLITE_DONE);
+  return false;
 }
 
 std::int64_t Statement::number(int column) const { return ::sqlite3_column_int64(handle_, column); }
@@ -186,17 +205,14 @@ std::string Statement::text(int column) const {
   return bytes == nullptr ? std::string{} : std::string{static_cast<const char*>(bytes), size};
 }
 
+// SQLite may have rolled back already, which is why we are here.
 Transaction::~Transaction() {
-  if (!is_open_) return;
-  try {
-    database_.run("ROLLBACK");
-  } catch (const Problem&) {  // SQLite rolled back already, which is why we are here.
-  }
+  if (is_open_) (void)::sqlite3_exec(database_.handle_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 void Transaction::commit() {
   database_.run("COMMIT");
-  is_open_ = false;
+  is_open_ = database_.has_failed();
 }
 
 }  // namespace leat::broker

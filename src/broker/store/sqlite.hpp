@@ -1,16 +1,18 @@
-// One SQLite database and its statements; every failure is thrown as a Problem that names the file.
+// One SQLite database and its statements.
 //
-//     Database database{"/var/lib/leat/+broker/broker.db"};
-//     Transaction transaction{database};
-//     database.run("INSERT INTO facts VALUES (?, ?)", "next_port", std::int64_t{5501});
+//     auto database = Database::open("/var/lib/leat/+broker/broker.db");
+//     Transaction transaction{**database};
+//     (*database)->run("INSERT INTO facts VALUES (?, ?)", "version", std::int64_t{17});
 //     transaction.commit();
-//     Statement topics{database, "SELECT name FROM topics"};  while (topics.step()) use(topics.text(0));
+//     return (*database)->finish();
 //
-// Only topic_store.cpp and store_file.cpp use it. What is thrown is a Problem, not an exception of the standard
-// library, so that nothing else catches it by accident. Used by one thread at a time.
+// The first failure is kept. Until finish() returns it, statements do nothing, and return 0, "" or no row; so work need not check
+// each step. Each sentence names the file. Only topic_store.cpp and store_file.cpp use it. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +30,7 @@ Problem damaged_store(const std::string& path, std::string_view what);
 class Database {
  public:
   // Opens a file that exists.
-  explicit Database(const std::string& path);
+  static Outcome<std::unique_ptr<Database>> open(const std::string& path);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database();
@@ -40,10 +42,19 @@ class Database {
   std::int64_t number(const char* sql);
   std::string text(const char* sql);
 
-  // Throws what the last call to SQLite returned.
-  [[noreturn]] void fail(int code) const;
+  // Something failed, unless something else did before.
+  void fail(Problem problem);
   // Something in it is not what was once written.
-  [[noreturn]] void fail_as_damaged(std::string_view what) const;
+  void fail_as_damaged(std::string_view what);
+  bool has_failed() const noexcept { return problem_.has_value(); }
+  // The first failure since the last finish(), if there was one.
+  Outcome<void> finish();
+  // The same, or this value.
+  template <class Value>
+  Outcome<Value> finish(Value value) {
+    if (auto done = finish(); !done) return done.problem();
+    return value;
+  }
 
   // In a transaction: writes what it has changed so far, so that only little is left to commit().
   void write_out();
@@ -60,11 +71,16 @@ class Database {
 
  private:
   friend class Statement;
+  friend class Transaction;
+  explicit Database(const std::string& path) : path_{path} {}
+  // Whether SQLite returned what it was to return.
+  bool is_done(int code, int wanted);
   void empty_log();
 
   std::string path_;
   sqlite3* handle_ = nullptr;
   bool keeps_log_ = false;
+  std::optional<Problem> problem_;
 };
 
 class Statement {
@@ -111,7 +127,7 @@ class Transaction {
 
  private:
   Database& database_;
-  bool is_open_ = true;
+  bool is_open_ = true;  // Or was never begun, which is the same to SQLite.
 };
 
 }  // namespace leat::broker

@@ -83,26 +83,26 @@ Problem problem_of(const std::string& directory, Error error) {
           fmt::format("the broker's state directory '{}' cannot be used: {}", directory, reason)};
 }
 
-Fd open_state_directory(const std::string& directory) {
+Outcome<Fd> open_state_directory(const std::string& directory) {
   auto opened = leat::detail::open_directory_path(directory, true, true);
   if (opened) return std::move(*opened);
   if (opened.error().code == Errc::permission && opened.error().system_error == 0) {
-    throw Problem{Errc::permission,
-                  fmt::format("the broker's state directory '{}' must belong to the user who runs "
-                              "the broker, and nobody else may write to it",
-                              directory)};
+    return Problem{Errc::permission,
+                   fmt::format("the broker's state directory '{}' must belong to the user who runs "
+                               "the broker, and nobody else may write to it",
+                               directory)};
   }
-  throw problem_of(directory, opened.error());
+  return problem_of(directory, opened.error());
 }
 
-LockFile lock_directory(const Fd& opened, const std::string& directory) {
+Outcome<LockFile> lock_directory(const Fd& opened, const std::string& directory) {
   auto file = LockFile::open(opened.get(), StoreFile::kLock, O_RDWR | O_CREAT, 0600);
-  if (!file) throw problem_of(directory, file.error());
+  if (!file) return problem_of(directory, file.error());
   const auto locked = file->try_lock(0);
-  if (!locked) throw problem_of(directory, locked.error());
+  if (!locked) return problem_of(directory, locked.error());
   if (!*locked) {
-    throw Problem{Errc::busy,
-                  fmt::format("another broker uses the state directory '{}'", directory)};
+    return Problem{Errc::busy,
+                   fmt::format("another broker uses the state directory '{}'", directory)};
   }
   return std::move(*file);
 }
@@ -121,30 +121,34 @@ void delete_with_companions(const Fd& directory, const std::string& name) {
     leat::detail::delete_file_at(directory.get(), (name + suffix).c_str());
 }
 
-void make(const Fd& opened, const std::string& directory) {
+Outcome<void> make(const Fd& opened, const std::string& directory) {
   const std::string name = std::string{StoreFile::kName} + ".new";
   delete_with_companions(opened, name);  // Of a first start that was killed.
   if (const auto file =
           leat::detail::open_file_at(opened.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
       !file)
-    throw problem_of(directory, file.error());
+    return problem_of(directory, file.error());
   {
-    Database database{directory + "/" + name};
-    database.run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
-    database.run(fmt::format("PRAGMA page_size = {}", kPageSize).c_str());
-    database.run("PRAGMA synchronous = FULL");
-    Transaction transaction{database};
-    for (const char* const sql : kSteps[0]) database.run(sql);
-    database.run("PRAGMA user_version = 1");
-    database.run("INSERT INTO facts VALUES ('token_secret', ?)",
-                 std::span<const unsigned char>{random_bytes<32>()});
+    auto database = Database::open(directory + "/" + name);
+    if (!database) return database.problem();
+    Database& made = **database;
+    made.run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
+    made.run(fmt::format("PRAGMA page_size = {}", kPageSize).c_str());
+    made.run("PRAGMA synchronous = FULL");
+    Transaction transaction{made};
+    for (const char* const sql : kSteps[0]) made.run(sql);
+    made.run("PRAGMA user_version = 1");
+    made.run("INSERT INTO facts VALUES ('token_secret', ?)",
+             std::span<const unsigned char>{random_bytes<32>()});
     transaction.commit();
+    if (auto done = made.finish(); !done) return done;
   }
   // Companions of a database that somebody moved away do not belong to this one.
   delete_with_companions(opened, StoreFile::kName);
   const auto renamed = leat::detail::rename_at(opened.get(), name.c_str(), StoreFile::kName);
-  if (!renamed) throw problem_of(directory, renamed.error());
-  if (::fsync(opened.get()) != 0) throw problem_of(directory, leat::last_system_error());
+  if (!renamed) return problem_of(directory, renamed.error());
+  if (::fsync(opened.get()) != 0) return problem_of(directory, leat::last_system_error());
+  return {};
 }
 
 // Whether the last broker was not killed: then there is no log, or one without a header.
@@ -159,15 +163,16 @@ bool was_closed(const Fd& opened) {
 
 // The file itself, before SQLite looks at it. SQLite would take an empty one for a new database, and a last page
 // that is not whole for one that ends with zeros.
-void check_file(const Fd& opened, const std::string& directory, const std::string& path) {
+Outcome<void> check_file(const Fd& opened, const std::string& directory, const std::string& path) {
   const auto file = leat::detail::open_file_at(opened.get(), StoreFile::kName, O_RDONLY);
-  if (!file) throw problem_of(directory, file.error());
+  if (!file) return problem_of(directory, file.error());
   const auto size = leat::detail::file_size(file->get());
-  if (!size) throw problem_of(directory, size.error());
+  if (!size) return problem_of(directory, size.error());
   // After a crash the write-ahead log may hold what is missing, so then the end is SQLite's to judge.
   if (*size == 0 || (*size % kPageSize != 0 && was_closed(opened)))
-    throw damaged_store(path, "it was cut off");
+    return damaged_store(path, "it was cut off");
   (void)::fchmod(file->get(), 0600);  // A copy that was restored may be open to all.
+  return {};
 }
 
 void check_content(Database& database) {
@@ -175,17 +180,30 @@ void check_content(Database& database) {
     database.fail_as_damaged("it is not of a broker");
   const std::int64_t version = database.number("PRAGMA user_version");
   if (version > kVersion) {
-    throw Problem{
-        Errc::wrong_format,
-        fmt::format("the broker's store '{}' is of a newer broker: its version is {}, and "
-                    "this one knows versions up to {}",
-                    database.path(), version, kVersion)};
+    database.fail({Errc::wrong_format,
+                   fmt::format("the broker's store '{}' is of a newer broker: its version is {}, "
+                               "and this one knows versions up to {}",
+                               database.path(), version, kVersion)});
   }
   if (version < 1) database.fail_as_damaged("it has no version");
   // The first line only names the database.
   if (const std::string found = database.text("PRAGMA integrity_check(1)"); found != "ok")
     database.fail_as_damaged(found.substr(found.rfind('\n') + 1));
-  if (version < kVersion) bring_up_to_date(database, version);
+  if (!database.has_failed() && version < kVersion) bring_up_to_date(database, version);
+}
+
+Outcome<void> prepare(Database& database, std::int64_t max_pages) {
+  database.run("PRAGMA cell_size_check = ON");
+  database.run("PRAGMA locking_mode = EXCLUSIVE");  // Before WAL: it then needs no shared memory.
+  if (const std::string mode = database.text("PRAGMA journal_mode = WAL"); mode != "wal")
+    database.fail(
+        {Errc::permission, fmt::format("the broker's store '{}' is read-only", database.path())});
+  database.run("PRAGMA synchronous = FULL");
+  if (auto done = database.finish(); !done) return done;
+  database.keep_log();
+  database.run(fmt::format("PRAGMA max_page_count = {}", max_pages).c_str());
+  check_content(database);
+  return database.finish();
 }
 
 }  // namespace
@@ -212,6 +230,7 @@ bool StoreFile::is_in_place() const noexcept {
 // them, and is as long from then on.
 void StoreFile::keep_room() {
   constexpr std::int64_t kWanted = 48;
+  if (database_->has_failed()) return;
   if (has_log_ && database_->number("PRAGMA freelist_count") >= kEnough) return;
   // With no more pages allowed, there may be room on the disk.
   const std::int64_t most = database_->number("PRAGMA max_page_count");
@@ -232,35 +251,31 @@ void StoreFile::keep_room() {
   }
   begin_log();  // The pages are in the file then.
   database_->run("DROP TABLE room");
-  has_log_ = true;
+  if (!database_->has_failed()) has_log_ = true;
 }
 
 void StoreFile::begin_log() { database_->run("PRAGMA wal_checkpoint(RESTART)"); }
 
-StoreFile StoreFile::open(std::string directory, std::int64_t max_pages) {
+Outcome<StoreFile> StoreFile::open(std::string directory, std::int64_t max_pages) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
-  const Fd opened = open_state_directory(directory);
-  LockFile locked = lock_directory(opened, directory);
-  if (!leat::detail::has_name(opened.get(), kName)) make(opened, directory);
-
-  const std::string path = directory + "/" + kName;
-  check_file(opened, directory, path);
-  auto database = std::make_unique<Database>(path);
-  database->run("PRAGMA cell_size_check = ON");
-  database->run("PRAGMA locking_mode = EXCLUSIVE");  // Before WAL: it then needs no shared memory.
-  if (database->text("PRAGMA journal_mode = WAL") != "wal")
-    throw Problem{Errc::permission, fmt::format("the broker's store '{}' is read-only", path)};
-  database->run("PRAGMA synchronous = FULL");
-  database->keep_log();
-  database->run(fmt::format("PRAGMA max_page_count = {}", max_pages).c_str());
-  check_content(*database);
-  StoreFile file{std::move(locked), std::move(database)};
-  try {
-    file.keep_room();
-  } catch (const Problem& problem) {
-    if (problem.code != Errc::no_space) throw;
-    spdlog::warn("{}; until there is room, little can be changed", problem.sentence);
+  auto opened = open_state_directory(directory);
+  if (!opened) return opened.problem();
+  auto locked = lock_directory(*opened, directory);
+  if (!locked) return locked.problem();
+  if (!leat::detail::has_name(opened->get(), kName)) {
+    if (auto made = make(*opened, directory); !made) return made.problem();
   }
+  const std::string path = directory + "/" + kName;
+  if (auto checked = check_file(*opened, directory, path); !checked) return checked.problem();
+  auto database = Database::open(path);
+  if (!database) return database.problem();
+  if (auto ready = prepare(**database, max_pages); !ready) return ready.problem();
+  StoreFile file{std::move(*locked), std::move(*database)};
+  file.keep_room();
+  const auto kept = file.database().finish();
+  if (!kept && kept.problem().code != Errc::no_space) return kept.problem();
+  if (!kept)
+    spdlog::warn("{}; until there is room, little can be changed", kept.problem().sentence);
   return file;
 }
 

@@ -1,7 +1,7 @@
 // The file of the broker's store: making it, opening it, its schema and its versions.
 //
-//     StoreFile file = StoreFile::open("/var/lib/leat/+broker", kMaxPages);      // throws a Problem
-//     file.database().run("DELETE FROM topics WHERE id = ?", id);
+//     auto file = StoreFile::open("/var/lib/leat/+broker", kMaxPages);
+//     file->database().run("DELETE FROM topics WHERE id = ?", id);
 //
 // The state directory belongs to one broker, by a lock on its file `lock`. A new database is built beside its
 // place and renamed: a file of that name without the schema is therefore damaged, and never taken for a first start,
@@ -27,13 +27,13 @@ class StoreFile {
   // Of the schema that this program writes. An older one is brought up to it when it is opened.
   static int version() noexcept;
 
-  static StoreFile open(std::string directory, std::int64_t max_pages);
+  static Outcome<StoreFile> open(std::string directory, std::int64_t max_pages);
 
   Database& database() noexcept { return *database_; }
 
   // Free pages that are in the file already, and a write-ahead log that is at least as long. So a change that needs no more
   // finds its room on a full disk, as long as it begins in a log that has begin_log().
-  //   no_space   the disk has no room for them
+  // It fails with `no_space` if the disk has no room for them.
   void keep_room();
   void begin_log();
   // Somebody has removed or replaced the file: what is written to it is gone at the next start.

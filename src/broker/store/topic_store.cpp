@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "store_file.hpp"
 
@@ -23,39 +22,24 @@ constexpr const char* kSelectAllRights =
     "SELECT user, may_read, may_write, verifier, verifier_version, topic_id FROM rights"
     " ORDER BY topic_id, user";
 
-// Runs a part of the store's work; what it throws becomes the result.
-template <class Work>
-auto guarded(Work&& work) -> Outcome<decltype(work())> {
-  try {
-    if constexpr (std::is_void_v<decltype(work())>) {
-      work();
-      return {};
-    } else {
-      return work();
-    }
-  } catch (const Problem& problem) {
-    return problem;
-  } catch (const std::bad_alloc&) {
-    return Problem{Errc::no_memory, "no memory for the broker's store"};
-  }
-}
-
 // A change. What finds no room on the disk is tried again at the beginning of the log, which is long enough. At some limits
 // SQLite only says that it could not write.
 template <class Work>
-auto changed(StoreFile& file, Work&& work) -> Outcome<decltype(work())> {
+auto changed(StoreFile& file, Work&& work) -> decltype(work()) {
+  Database& database = file.database();
   if (!file.is_in_place()) {
     return Problem{Errc::io_error,
                    fmt::format("the broker's store '{}' was removed or replaced: put it back, or "
                                "start the broker anew",
-                               file.database().path())};
+                               database.path())};
   }
-  auto done = guarded(work);
+  auto done = work();
   const bool is_worth_another =
       !done && (done.problem().code == Errc::no_space || done.problem().code == Errc::io_error);
   if (!is_worth_another) return done;
-  if (!guarded([&] { file.begin_log(); })) return done;
-  return guarded(work);
+  file.begin_log();
+  if (!database.finish()) return done;
+  return work();
 }
 
 Problem no_such_topic() { return {Errc::not_found, "there is no such topic"}; }
@@ -65,15 +49,16 @@ std::string text_of(const std::optional<Verifier>& verifier) {
   return verifier ? print_verifier(*verifier) : std::string{};
 }
 
-std::optional<Verifier> verifier_in(const Database& database, const std::string& text) {
+std::optional<Verifier> verifier_in(Database& database, const std::string& text) {
   if (text.empty()) return std::nullopt;
   auto verifier = parse_verifier(text);
-  if (!verifier) database.fail_as_damaged(verifier.problem().sentence);
-  return *verifier;
+  if (verifier) return *verifier;
+  database.fail_as_damaged(verifier.problem().sentence);
+  return std::nullopt;
 }
 
 // The file is ours, but it may be damaged in a way that SQLite cannot see: each value is checked.
-StoredTopic topic_in(const Database& database, const Statement& row) {
+StoredTopic topic_in(Database& database, const Statement& row) {
   const auto auth = data_auth(row.text(6));
   const auto known_consumers = consumers(row.text(8));
   const auto slow = slow_subscriber(row.text(9));
@@ -89,6 +74,7 @@ StoredTopic topic_in(const Database& database, const Statement& row) {
     database.fail_as_damaged(fmt::format(
         "topic {} has a wrong name, user, data_auth, consumers, slow_subscriber or consumer_group",
         topic.id));
+  if (database.has_failed()) return topic;
   topic.data_auth = *auth;
   topic.consumers = *known_consumers;
   topic.slow_subscriber = *slow;
@@ -98,7 +84,7 @@ StoredTopic topic_in(const Database& database, const Statement& row) {
   return topic;
 }
 
-Right right_in(const Database& database, const Statement& row) {
+Right right_in(Database& database, const Statement& row) {
   Right right{.user = row.text(0),
               .may_read = row.number(1) != 0,
               .may_write = row.number(2) != 0,
@@ -135,7 +121,7 @@ void set_fact(Database& database, std::string_view name, const Value& value) {
 template <class... Values>
 void change_one(Database& database, const char* sql, const Values&... values) {
   database.run(sql, values...);
-  if (database.number("SELECT changes()") == 0) throw no_such_topic();
+  if (database.number("SELECT changes()") == 0) database.fail(no_such_topic());
 }
 
 // Changes nothing.
@@ -151,15 +137,6 @@ void set_value(Database& database, const ProtocolValue& value) {
     database.run("INSERT OR REPLACE INTO protocol_values VALUES (?, ?, ?, ?)", value.topic_id,
                  std::string_view{value.protocol}, std::string_view{value.name},
                  std::string_view{value.value});
-  }
-}
-
-// A change that only grows the store a little need not fail on a full disk: there is what was kept back.
-void keep_room_if_there_is_some(StoreFile& file) {
-  try {
-    file.keep_room();
-  } catch (const Problem& problem) {
-    if (problem.code != Errc::no_space) throw;
   }
 }
 
@@ -183,27 +160,26 @@ bool TopicStore::is_in_place() const noexcept { return parts_->file.is_in_place(
 const TokenSecret& TopicStore::token_secret() const noexcept { return parts_->secret; }
 
 Outcome<TopicStore> TopicStore::open(const std::string& directory, std::int64_t max_pages) {
-  return guarded([&] {
-    auto parts = std::make_unique<Parts>(StoreFile::open(directory, max_pages), directory);
-    Database& database = parts->file.database();
-    const std::string secret = database.text("SELECT value FROM facts WHERE name = 'token_secret'");
-    if (secret.size() != parts->secret.size())
-      database.fail_as_damaged("the secret of its tokens is missing");
-    std::copy(secret.begin(), secret.end(), parts->secret.begin());
-    return TopicStore{std::move(parts)};
-  });
+  auto file = StoreFile::open(directory, max_pages);
+  if (!file) return file.problem();
+  auto parts = std::make_unique<Parts>(std::move(*file), directory);
+  Database& database = parts->file.database();
+  const std::string secret = database.text("SELECT value FROM facts WHERE name = 'token_secret'");
+  if (secret.size() != parts->secret.size())
+    database.fail_as_damaged("the secret of its tokens is missing");
+  if (auto done = database.finish(); !done) return done.problem();
+  std::copy(secret.begin(), secret.end(), parts->secret.begin());
+  return TopicStore{std::move(parts)};
 }
 
 Outcome<std::optional<Administrator>> TopicStore::administrator() {
-  return guarded([&]() -> std::optional<Administrator> {
-    Database& database = parts_->file.database();
-    const auto verifier = verifier_in(
-        database, database.text("SELECT value FROM facts WHERE name = 'admin_verifier'"));
-    if (!verifier) return std::nullopt;
-    return Administrator{
-        *verifier,
-        database.number("SELECT value FROM facts WHERE name = 'admin_verifier_version'")};
-  });
+  Database& database = parts_->file.database();
+  const auto verifier =
+      verifier_in(database, database.text("SELECT value FROM facts WHERE name = 'admin_verifier'"));
+  const std::int64_t version =
+      database.number("SELECT value FROM facts WHERE name = 'admin_verifier_version'");
+  return database.finish(verifier ? std::optional{Administrator{*verifier, version}}
+                                  : std::nullopt);
 }
 
 Outcome<void> TopicStore::set_administrator(const Verifier& verifier) {
@@ -213,44 +189,48 @@ Outcome<void> TopicStore::set_administrator(const Verifier& verifier) {
     set_fact(database, "admin_verifier", std::string_view{print_verifier(verifier)});
     set_fact(database, "admin_verifier_version", next_verifier_version(database));
     transaction.commit();
+    return database.finish();
   });
 }
 
 Outcome<std::vector<StoredTopic>> TopicStore::topics() {
-  return guarded([&] {
-    Database& database = parts_->file.database();
-    std::vector<StoredTopic> topics;
-    Statement row{database, kSelectTopics};
-    while (row.step()) topics.push_back(topic_in(database, row));
-    Statement right{database, kSelectAllRights};
-    auto topic = topics.begin();  // Both are in the order of the ids.
-    while (right.step()) {
-      const std::int64_t id = right.number(5);
-      while (topic != topics.end() && topic->id < id) ++topic;
-      if (topic == topics.end() || topic->id != id)
-        database.fail_as_damaged("a right is of no topic");
+  Database& database = parts_->file.database();
+  std::vector<StoredTopic> topics;
+  Statement row{database, kSelectTopics};
+  while (row.step()) topics.push_back(topic_in(database, row));
+  Statement right{database, kSelectAllRights};
+  auto topic = topics.begin();  // Both are in the order of the ids.
+  while (right.step()) {
+    const std::int64_t id = right.number(5);
+    while (topic != topics.end() && topic->id < id) ++topic;
+    if (topic == topics.end() || topic->id != id) {
+      database.fail_as_damaged("a right is of no topic");
+    } else {
       topic->rights.push_back(right_in(database, right));
     }
-    return topics;
-  });
+  }
+  return database.finish(std::move(topics));
 }
 
 Outcome<StoredTopic> TopicStore::topic(std::string_view name) {
-  return guarded([&] {
-    Statement row{parts_->file.database(), kSelectTopic};
-    row.bind(name);
-    if (!row.step()) throw no_such_topic();
-    StoredTopic topic = topic_in(parts_->file.database(), row);
-    topic.rights = rights_in(parts_->file.database(), topic.id);
-    return topic;
-  });
+  Database& database = parts_->file.database();
+  Statement row{database, kSelectTopic};
+  row.bind(name);
+  StoredTopic topic;
+  if (row.step()) {
+    topic = topic_in(database, row);
+    topic.rights = rights_in(database, topic.id);
+  } else {
+    database.fail(no_such_topic());
+  }
+  return database.finish(std::move(topic));
 }
 
 Outcome<StoredTopic> TopicStore::add(const NewTopic& topic,
                                      const std::vector<ProtocolValue>& values) {
+  if (const auto problem = problem_of_topic_name(topic.name)) return *problem;
+  if (const auto problem = problem_of_user(topic.user)) return *problem;
   return changed(parts_->file, [&] {
-    if (const auto problem = problem_of_topic_name(topic.name)) throw *problem;
-    if (const auto problem = problem_of_user(topic.user)) throw *problem;
     Database& database = parts_->file.database();
     parts_->file.keep_room();
     Transaction transaction{database};
@@ -266,14 +246,14 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic,
         name_of(topic.data_auth), topic.created_at_s, name_of(topic.consumers),
         name_of(topic.slow_subscriber), std::string_view{topic.group});
     if (database.number("SELECT changes()") == 0)
-      throw Problem{Errc::exists, "there is a topic of that name already"};
+      database.fail({Errc::exists, "there is a topic of that name already"});
     stored.id = database.number("SELECT last_insert_rowid()");
     for (ProtocolValue value : values) {
       value.topic_id = stored.id;
       set_value(database, value);
     }
     transaction.commit();
-    return stored;
+    return database.finish(std::move(stored));
   });
 }
 
@@ -285,11 +265,12 @@ Outcome<void> TopicStore::delete_topic(std::int64_t topic_id,
     database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
     database.run("DELETE FROM protocol_values WHERE topic_id = ?", topic_id);
     change_one(database, "DELETE FROM topics WHERE id = ?", topic_id);
-    if (before_end) {
-      database.write_out();
-      if (auto done = before_end(); !done) throw done.problem();
+    database.write_out();
+    if (before_end && !database.has_failed()) {
+      if (auto done = before_end(); !done) database.fail(done.problem());
     }
     transaction.commit();
+    return database.finish();
   });
 }
 
@@ -301,7 +282,7 @@ Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const V
     change_one(database, "UPDATE topics SET verifier = ?, verifier_version = ? WHERE id = ?",
                std::string_view{print_verifier(verifier)}, version, topic_id);
     transaction.commit();
-    return version;
+    return database.finish(version);
   });
 }
 
@@ -313,32 +294,35 @@ Outcome<void> TopicStore::set_consumers(std::int64_t topic_id, Consumers consume
     change_one(database, "UPDATE topics SET consumers = ?, consumer_group = ? WHERE id = ?",
                name_of(consumers), group, topic_id);
     transaction.commit();
+    return database.finish();
   });
 }
 
 Outcome<std::vector<ProtocolValue>> TopicStore::values(std::string_view protocol) {
-  return guarded([&] {
-    Statement row{parts_->file.database(),
-                  "SELECT topic_id, name, value FROM protocol_values WHERE protocol = ?"
-                  " ORDER BY topic_id, name"};
-    row.bind(protocol);
-    std::vector<ProtocolValue> values;
-    while (row.step())
-      values.push_back({std::string{protocol}, row.number(0), row.text(1), row.text(2)});
-    return values;
-  });
+  Database& database = parts_->file.database();
+  Statement row{database,
+                "SELECT topic_id, name, value FROM protocol_values WHERE protocol = ?"
+                " ORDER BY topic_id, name"};
+  row.bind(protocol);
+  std::vector<ProtocolValue> values;
+  while (row.step())
+    values.push_back({std::string{protocol}, row.number(0), row.text(1), row.text(2)});
+  return database.finish(std::move(values));
 }
 
 Outcome<void> TopicStore::set_values(const std::vector<ProtocolValue>& values) {
-  return changed(parts_->file, [&] {
+  return changed(parts_->file, [&]() -> Outcome<void> {
     Database& database = parts_->file.database();
-    keep_room_if_there_is_some(parts_->file);
+    // Little is added, so a full disk is no reason to refuse it: there is what was kept back.
+    parts_->file.keep_room();
+    if (auto kept = database.finish(); !kept && kept.problem().code != Errc::no_space) return kept;
     Transaction transaction{database};
     for (const ProtocolValue& value : values) {
       if (value.topic_id != 0) require_topic(database, value.topic_id);
       set_value(database, value);
     }
     transaction.commit();
+    return database.finish();
   });
 }
 
@@ -347,12 +331,13 @@ Problem TopicStore::damaged(std::string_view what) const {
 }
 
 Outcome<std::vector<Right>> TopicStore::rights(std::int64_t topic_id) {
-  return guarded([&] { return rights_in(parts_->file.database(), topic_id); });
+  Database& database = parts_->file.database();
+  return database.finish(rights_in(database, topic_id));
 }
 
 Outcome<Right> TopicStore::grant(std::int64_t topic_id, const Right& right) {
+  if (const auto problem = problem_of_user(right.user)) return *problem;
   return changed(parts_->file, [&] {
-    if (const auto problem = problem_of_user(right.user)) throw *problem;
     Database& database = parts_->file.database();
     parts_->file.keep_room();
     Transaction transaction{database};
@@ -372,7 +357,7 @@ Outcome<Right> TopicStore::grant(std::int64_t topic_id, const Right& right) {
                  std::int64_t{right.may_write}, std::string_view{text_of(stored.verifier)},
                  stored.verifier_version);
     transaction.commit();
-    return stored;
+    return database.finish(std::move(stored));
   });
 }
 
@@ -382,8 +367,9 @@ Outcome<void> TopicStore::revoke(std::int64_t topic_id, std::string_view user) {
     Transaction transaction{database};
     database.run("DELETE FROM rights WHERE topic_id = ? AND user = ?", topic_id, user);
     if (database.number("SELECT changes()") == 0)
-      throw Problem{Errc::not_found, "the user has no right on this topic"};
+      database.fail({Errc::not_found, "the user has no right on this topic"});
     transaction.commit();
+    return database.finish();
   });
 }
 
