@@ -54,6 +54,10 @@ int exit_code_for(Errc code) noexcept {
   return kExitFailed;
 }
 
+Failure failure_of(const Problem& problem) {
+  return Failure{exit_code_for(problem.code), problem.sentence};
+}
+
 void print_notice(std::string sentence) {
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
   sentence = without_controls(std::move(sentence));

@@ -536,7 +536,7 @@ void add_group_command(CLI::App& app) {
   seek_command->callback([arguments, broker, seek_command] {
     if (!broker->is_given()) return seek(*arguments);
     check_only(*seek_command, {});
-    at_broker([&] { remote_seek(*broker, arguments->topic, arguments->name, arguments->place); });
+    remote_seek(*broker, arguments->topic, arguments->name, arguments->place);
   });
 
   CLI::App* delete_command =

@@ -137,7 +137,7 @@ void subscribe(const SubArguments& arguments, const BrokerOptions& broker) {
   std::signal(SIGPIPE, SIG_IGN);  // When the reader closes the pipe, this command ends quietly.
   const StopOnSignal signals;
   if (broker.is_given())
-    at_broker([&] { remote_read(broker, arguments, writer, signals); });
+    remote_read(broker, arguments, writer, signals);
   else if (arguments.group)
     read_as_member(arguments, writer, signals);
   else
