@@ -27,7 +27,11 @@ def codes():
 
 def for_c(number, name, sentence):
     name = "LEAT_OK" if number == 0 else f"LEAT_ERR_{name.upper()}"
-    return f"#define {name} {number}".ljust(36) + f" // {sentence}"
+    return f"#define {name} {number}".ljust(38) + f" // {sentence}"
+
+
+def for_sentences(_number, _name, sentence):
+    return f'    "{sentence}",'
 
 
 def for_names(number, name, sentence):
@@ -56,7 +60,8 @@ def for_java(number, name, sentence):
 
 
 # File -> what makes a line of it, or several.
-FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names, "clients/go/codes.go": for_go,
+FILES = {"include/leat/base/result_impl.hpp": for_sentences, "src/capi/leat.h": for_c,
+         "src/capi/errors.cpp": for_names, "clients/go/codes.go": for_go,
          "clients/java/src/io/leat/ErrorCode.java": for_java,
          "clients/rust/leat-sys/src/errors.rs": for_rust_c, "clients/rust/leat/src/code.rs": for_rust}
 

@@ -97,7 +97,7 @@ const CodeWouldDeadlock Code = 16 // the topic is full and only this very thread
 // ErrWouldDeadlock is an error with this code.
 var ErrWouldDeadlock = named(CodeWouldDeadlock, "would_deadlock")
 
-const CodeNotAllowed Code = 17 // the topic's options do not allow this
+const CodeNotAllowed Code = 17 // the connection point was made with preAllocate: its expansions are fixed
 
 // ErrNotAllowed is an error with this code.
 var ErrNotAllowed = named(CodeNotAllowed, "not_allowed")
@@ -171,5 +171,30 @@ const CodeNoMemory Code = 31 // out of memory, or at a limit of memory or of map
 
 // ErrNoMemory is an error with this code.
 var ErrNoMemory = named(CodeNoMemory, "no_memory")
+
+const CodeNeedsDurable Code = 32 // the topic is in memory only: this needs a durable topic
+
+// ErrNeedsDurable is an error with this code.
+var ErrNeedsDurable = named(CodeNeedsDurable, "needs_durable")
+
+const CodeNeedsTimestamps Code = 33 // the topic's records carry no time: this needs a topic with timestamps
+
+// ErrNeedsTimestamps is an error with this code.
+var ErrNeedsTimestamps = named(CodeNeedsTimestamps, "needs_timestamps")
+
+const CodeNeedsGrowing Code = 34 // the topic's capacity is fixed: this needs a topic with policy grow
+
+// ErrNeedsGrowing is an error with this code.
+var ErrNeedsGrowing = named(CodeNeedsGrowing, "needs_growing")
+
+const CodeNotWithOverwrite Code = 35 // the topic overwrites its oldest records: only lossy subscribers can read it
+
+// ErrNotWithOverwrite is an error with this code.
+var ErrNotWithOverwrite = named(CodeNotWithOverwrite, "not_with_overwrite")
+
+const CodeNotWithDurable Code = 36 // a durable topic cannot have overwrite, grow, retain_all, evict_after, delete_when_unused or in_place
+
+// ErrNotWithDurable is an error with this code.
+var ErrNotWithDurable = named(CodeNotWithDurable, "not_with_durable")
 
 // From spec/errors.csv: end

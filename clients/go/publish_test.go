@@ -280,7 +280,7 @@ func TestDurableTopicsFlush(t *testing.T) {
 	expect(t, must(topic.Info()).Durable, DurabilityFsync)
 
 	other := publisherOf(t, newTestTopic(t, TopicOptions{}))
-	expectError(t, other.Flush(soon(t)), "not_allowed")
+	expectError(t, other.Flush(soon(t)), "needs_durable")
 	_, err := other.LastOffset()
 	expectError(t, err, "not_found")
 	expect(t, must(other.Partition()), 0)

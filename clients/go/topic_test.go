@@ -55,6 +55,8 @@ func TestTopicsAreCreatedOpenedListedAndDeleted(t *testing.T) {
 	if json := must(topic.JSON()); !strings.Contains(string(json), `"life"`) || !strings.Contains(string(json), id) {
 		t.Fatal(string(json), id)
 	}
+	_, err = topic.Shrink()
+	expectError(t, err, "needs_growing")
 	for _, one := range []*Topic{topic, again, other} {
 		ok(t, one.Close())
 	}

@@ -54,7 +54,7 @@ struct GroupOptions {
   std::uint32_t max_deliveries = 0;
   // A record held for longer than this goes to another member; 0 = never.
   std::chrono::nanoseconds lease{0};
-  OnExpired on_expired = OnExpired::start;  // not_allowed for topics that are not durable
+  OnExpired on_expired = OnExpired::start;  // needs_durable for topics that are not durable
 };
 
 // A living member, as Group::info() shows it.
@@ -101,7 +101,7 @@ class Group {
 
   // Moves the position, in all partitions or in one. Records that members hold stay theirs.
   //   invalid_argument   no such partition; an offset beyond the end or in several partitions
-  //   not_allowed        a time on a topic without timestamps
+  //   needs_timestamps   a time on a topic without timestamps
   //   busy               an offset behind a record that its publisher has claimed and not committed for 200 ms;
   //                      or publishers took the room for 5 s (TopicOptions::evict_after)
   //   too_many, closed, permission, deleted

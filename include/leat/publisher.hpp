@@ -323,11 +323,11 @@ class Publisher : private detail::PublisherParts {
   // durability. In the archiver's process, a call without a deadline and a stop token syncs in this thread.
   //   not_durable, io_error   as publish()
   //   busy                    a claim of this publisher is still open
-  //   not_allowed             the topic is not durable
+  //   needs_durable           the topic is not durable
   //   deleted, forked
   Result<void> flush(const Deadline& deadline = Deadline::never(),
                      const std::stop_token& stop = {}) noexcept;
-  // Asks for the same, and does not wait; see durable_offset(). Errors: not_allowed, forked
+  // Asks for the same, and does not wait; see durable_offset(). Errors: needs_durable, forked
   Result<void> request_sync() noexcept;
   // Durable topics: everything before this offset of a partition (by default, of partition()) is on stable
   // storage. 0 for other topics, or if there is no such partition.
@@ -335,7 +335,7 @@ class Publisher : private detail::PublisherParts {
   // Durable topics: a descriptor that becomes readable when a durable_offset() may have moved, or the
   // topic was deleted. Calling durable_offset() makes it unreadable until then. Owned by the publisher.
   // A helper thread of this process serves it, and others.
-  //   not_allowed, forked, io_error
+  //   needs_durable, forked, io_error
   Result<int> durable_fd();
   // A descriptor that becomes readable when there may be room in a full partition (by default,
   // partition()), with any policy, or the topic was deleted. It is readable at first. Each publish(),

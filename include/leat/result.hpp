@@ -39,7 +39,7 @@ enum class Errc : std::int32_t {
   forked = 14,          // the handle was inherited through fork(); open a new one in the child
   revoked = 15,         // others gave up this claim because its owner did not run for too long
   would_deadlock = 16,  // only subscribers and members of the calling thread could make room
-  not_allowed = 17,     // the topic's options do not allow the call
+  not_allowed = 17,     // CSimpleIPC only: the connection point was made with preAllocate
   too_many = 18,        // all participant slots, groups or seats are in use
   unsupported = 19,  // the kernel or file system lacks a feature, or (ENOENT) /proc is not mounted
   in_flight_full = 20,  // the member holds as many records as its group allows: acknowledge some
@@ -54,8 +54,13 @@ enum class Errc : std::int32_t {
   read_only = 27,         // durable topics: writing to disk has failed; nothing more is published
   not_durable = 28,       // the record is published, but not known to be on stable storage
   expired = 29,  // durable topics: the group's next record was deleted (GroupOptions::on_expired)
-  interrupted = 30,  // a signal handler ran during an `interruptible` wait
-  no_memory = 31,    // the process could not get memory
+  interrupted = 30,         // a signal handler ran during an `interruptible` wait
+  no_memory = 31,           // the process could not get memory
+  needs_durable = 32,       // the topic is not durable
+  needs_timestamps = 33,    // a position is a time, and the topic has no timestamps
+  needs_growing = 34,       // the topic has another policy than grow
+  not_with_overwrite = 35,  // policy overwrite: no groups and no gating subscribers
+  not_with_durable = 36,    // an option that a durable topic cannot have
 };
 
 // An error code and, if a system call failed, its errno; otherwise 0. With too_large,

@@ -89,7 +89,8 @@ struct TopicOptions {
   // been full for longer than `retention`. 0: no limit.
   std::uint64_t retention_bytes = 0;
   std::chrono::milliseconds retention{0};
-  TopicId id{};  // By default a new, random one. For a caller who must know it before the topic is there.
+  TopicId
+      id{};  // By default a new, random one. For a caller who must know it before the topic is there.
 };
 
 struct DeleteOptions {
@@ -173,7 +174,7 @@ class Topic {
   //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
   //   no_space           the file system has no room for it; nothing is left behind, except a durable topic that
   //                      another process has opened meanwhile: it stays
-  //   not_allowed        the options that a durable topic cannot have: the policies overwrite and
+  //   not_with_durable   the options that a durable topic cannot have: the policies overwrite and
   //                      grow, retain_all, evict_after, delete_when_unused
   //   invalid_argument   also: a sync_interval with another durability than interval; retention of a
   //                      topic that is not durable, or below zero
@@ -223,7 +224,7 @@ class Topic {
 
   // Makes a publisher, for use by one thread at a time.
   //   busy               an exclusive publisher exists, or (exclusive) any other publisher does
-  //   not_allowed        acknowledge is durable, and the topic is not
+  //   needs_durable      acknowledge is durable, and the topic is not
   //   invalid_argument   no such partition
   //   too_many           every participant slot is in use by a living process
   //   permission, deleted
@@ -231,17 +232,19 @@ class Topic {
   Result<Publisher> publisher(const PublisherOptions& options = {}) const;
 
   // Makes a subscriber, for use by one thread at a time.
-  //   not_allowed        gating and the policy is overwrite; a time and the topic has no timestamps;
-  //                      in_place and the topic is durable; read is durable and the topic is not
-  //   invalid_argument   no such partition; an offset in several partitions; gating with in_place
-  //   too_many           every participant slot is in use by a living process
+  //   not_with_overwrite   gating, and the policy is overwrite
+  //   not_with_durable     in_place, and the topic is durable
+  //   needs_durable        read is durable, and the topic is not
+  //   needs_timestamps     a time, and the topic has no timestamps
+  //   invalid_argument     no such partition; an offset in several partitions; gating with in_place
+  //   too_many             every participant slot is in use by a living process
   //   permission, deleted
-  //   forked             the topic is durable, and was opened by the parent process: open it again
+  //   forked               the topic is durable, and was opened by the parent process: open it again
   Result<Subscriber> subscriber(const SubscriberOptions& options = {}) const;
 
   // Policy grow: sets how far each partition may grow from now on, in bytes, rounded up to whole
   // segments. A lower limit takes nothing away; see shrink().
-  //   not_allowed        the topic has another policy
+  //   needs_growing      the topic has another policy
   //   invalid_argument   less than min_capacity(), or more than max_capacity_limit()
   //   deleted
   Result<void> set_max_capacity(std::uint64_t bytes) const;
@@ -257,19 +260,20 @@ class Topic {
 
   // Policy grow: frees idle memory beyond min_capacity(): memory that no gating subscriber or
   // group still needs, and that publishers would not add again at once. Returns how many bytes.
-  //   not_allowed   the topic has another policy
-  //   busy          another process has been adding or freeing memory for more than 1 s
+  //   needs_growing   the topic has another policy
+  //   busy            another process has been adding or freeing memory for more than 1 s
   //   too_many, permission, deleted
   Result<std::uint64_t> shrink() const;
 
   // Opens the consumer group of that name, or creates it; the options apply only to a new group.
-  //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
-  //   not_allowed        the topic has policy overwrite; or it has no timestamps, and `from` is a time;
-  //                      or it is not durable, and `on_expired` is not the default
-  //   too_many           the topic has 64 groups, or every participant slot is in use
-  //   busy               another process that creates, opens or deletes a group blocks it for 5 s; or `from` is an
-  //                      offset behind a record that its publisher has claimed and not committed for 200 ms;
-  //                      or publishers took the room for 5 s (evict_after)
+  //   invalid_argument     the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
+  //   not_with_overwrite   the topic has policy overwrite
+  //   needs_timestamps     `from` is a time, and the topic has no timestamps
+  //   needs_durable        `on_expired` is not the default, and the topic is not durable
+  //   too_many             the topic has 64 groups, or every participant slot is in use
+  //   busy                 another process that creates, opens or deletes a group blocks it for 5 s; or `from` is an
+  //                        offset behind a record that its publisher has claimed and not committed for 200 ms;
+  //                        or publishers took the room for 5 s (evict_after)
   //   no_space, permission, deleted
   Result<Group> group(const std::string& name, const GroupOptions& options) const;
   Result<Group> group(const std::string& name) const;
@@ -288,10 +292,10 @@ class Topic {
 
   // A durable topic that is read_only: writes everything in memory that may not be on stable storage, and makes
   // the topic writable again. Call it when the cause has been fixed. Waits until the deadline.
-  //   io_error      the disk still fails; the topic stays read-only
-  //   not_durable   the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal
-  //                 handler ran during the wait: the topic is writable, and the archiver goes on
-  //   not_allowed   the topic is not durable
+  //   io_error        the disk still fails; the topic stays read-only
+  //   not_durable     the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal
+  //                   handler ran during the wait: the topic is writable, and the archiver goes on
+  //   needs_durable   the topic is not durable
   //   deleted
   Result<void> repair(const Deadline& deadline = Deadline::never(),
                       bool interruptible = false) const;

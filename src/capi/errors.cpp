@@ -47,6 +47,11 @@ constexpr ErrorName kErrorNames[] = {
     {Errc::expired, "expired"},
     {Errc::interrupted, "interrupted"},
     {Errc::no_memory, "no_memory"},
+    {Errc::needs_durable, "needs_durable"},
+    {Errc::needs_timestamps, "needs_timestamps"},
+    {Errc::needs_growing, "needs_growing"},
+    {Errc::not_with_overwrite, "not_with_overwrite"},
+    {Errc::not_with_durable, "not_with_durable"},
     // From spec/errors.csv: end
 };
 // clang-format on

@@ -64,38 +64,43 @@ extern "C" {
 
 // clang-format off
 // From spec/errors.csv, by tools/errors.py: begin
-#define LEAT_OK 0                    // no error
-#define LEAT_ERR_INVALID_ARGUMENT 1  // invalid argument
-#define LEAT_ERR_NOT_FOUND 2         // no such topic or group
-#define LEAT_ERR_EXISTS 3            // the topic exists already
-#define LEAT_ERR_BUSY 4              // in use by another process or handle, or by a claim that is still open
-#define LEAT_ERR_PERMISSION 5        // permission denied
-#define LEAT_ERR_WRONG_FORMAT 6      // not a Leat topic of this format version
-#define LEAT_ERR_CORRUPT 7           // the topic is corrupt: a check on its shared memory failed
-#define LEAT_ERR_FULL 8              // the topic is full
-#define LEAT_ERR_NO_SPACE 9          // no room for files, or the archiver cannot write them
-#define LEAT_ERR_TOO_LARGE 10        // the record is larger than the topic allows
-#define LEAT_ERR_TIMEOUT 11          // the deadline passed
-#define LEAT_ERR_STOPPED 12          // stopped on request
-#define LEAT_ERR_DELETED 13          // the topic was deleted
-#define LEAT_ERR_FORKED 14           // this handle belongs to the parent process: open a new one after fork
-#define LEAT_ERR_REVOKED 15          // the claim was revoked because its owner did not run for too long
-#define LEAT_ERR_WOULD_DEADLOCK 16   // the topic is full and only this very thread could make room
-#define LEAT_ERR_NOT_ALLOWED 17      // the topic's options do not allow this
-#define LEAT_ERR_TOO_MANY 18         // no slot for another participant or group is free
-#define LEAT_ERR_UNSUPPORTED 19      // not supported by this kernel or file system
-#define LEAT_ERR_IN_FLIGHT_FULL 20   // this member holds as many records as its group allows: acknowledge some
-#define LEAT_ERR_REDELIVERY_FULL 21  // more records came back, or wait for their key, than the group has room for
-#define LEAT_ERR_NOT_IN_FLIGHT 22    // that record or claim is not in flight (any more)
-#define LEAT_ERR_LEASE_LOST 23       // the record was held for longer than the group's lease
-#define LEAT_ERR_CLOSED 24           // the consumer group was deleted
-#define LEAT_ERR_BUFFER_TOO_SMALL 25 // the buffer is too small for the record
-#define LEAT_ERR_IO_ERROR 26         // a system call failed
-#define LEAT_ERR_READ_ONLY 27        // the topic is read-only: writing to its files failed
-#define LEAT_ERR_NOT_DURABLE 28      // published, but not on stable storage in time
-#define LEAT_ERR_EXPIRED 29          // retention has deleted the group's next record
-#define LEAT_ERR_INTERRUPTED 30      // a signal interrupted the wait
-#define LEAT_ERR_NO_MEMORY 31        // out of memory, or at a limit of memory or of mappings
+#define LEAT_OK 0                      // no error
+#define LEAT_ERR_INVALID_ARGUMENT 1    // invalid argument
+#define LEAT_ERR_NOT_FOUND 2           // no such topic or group
+#define LEAT_ERR_EXISTS 3              // the topic exists already
+#define LEAT_ERR_BUSY 4                // in use by another process or handle, or by a claim that is still open
+#define LEAT_ERR_PERMISSION 5          // permission denied
+#define LEAT_ERR_WRONG_FORMAT 6        // not a Leat topic of this format version
+#define LEAT_ERR_CORRUPT 7             // the topic is corrupt: a check on its shared memory failed
+#define LEAT_ERR_FULL 8                // the topic is full
+#define LEAT_ERR_NO_SPACE 9            // no room for files, or the archiver cannot write them
+#define LEAT_ERR_TOO_LARGE 10          // the record is larger than the topic allows
+#define LEAT_ERR_TIMEOUT 11            // the deadline passed
+#define LEAT_ERR_STOPPED 12            // stopped on request
+#define LEAT_ERR_DELETED 13            // the topic was deleted
+#define LEAT_ERR_FORKED 14             // this handle belongs to the parent process: open a new one after fork
+#define LEAT_ERR_REVOKED 15            // the claim was revoked because its owner did not run for too long
+#define LEAT_ERR_WOULD_DEADLOCK 16     // the topic is full and only this very thread could make room
+#define LEAT_ERR_NOT_ALLOWED 17        // the connection point was made with preAllocate: its expansions are fixed
+#define LEAT_ERR_TOO_MANY 18           // no slot for another participant or group is free
+#define LEAT_ERR_UNSUPPORTED 19        // not supported by this kernel or file system
+#define LEAT_ERR_IN_FLIGHT_FULL 20     // this member holds as many records as its group allows: acknowledge some
+#define LEAT_ERR_REDELIVERY_FULL 21    // more records came back, or wait for their key, than the group has room for
+#define LEAT_ERR_NOT_IN_FLIGHT 22      // that record or claim is not in flight (any more)
+#define LEAT_ERR_LEASE_LOST 23         // the record was held for longer than the group's lease
+#define LEAT_ERR_CLOSED 24             // the consumer group was deleted
+#define LEAT_ERR_BUFFER_TOO_SMALL 25   // the buffer is too small for the record
+#define LEAT_ERR_IO_ERROR 26           // a system call failed
+#define LEAT_ERR_READ_ONLY 27          // the topic is read-only: writing to its files failed
+#define LEAT_ERR_NOT_DURABLE 28        // published, but not on stable storage in time
+#define LEAT_ERR_EXPIRED 29            // retention has deleted the group's next record
+#define LEAT_ERR_INTERRUPTED 30        // a signal interrupted the wait
+#define LEAT_ERR_NO_MEMORY 31          // out of memory, or at a limit of memory or of mappings
+#define LEAT_ERR_NEEDS_DURABLE 32      // the topic is in memory only: this needs a durable topic
+#define LEAT_ERR_NEEDS_TIMESTAMPS 33   // the topic's records carry no time: this needs a topic with timestamps
+#define LEAT_ERR_NEEDS_GROWING 34      // the topic's capacity is fixed: this needs a topic with policy grow
+#define LEAT_ERR_NOT_WITH_OVERWRITE 35 // the topic overwrites its oldest records: only lossy subscribers can read it
+#define LEAT_ERR_NOT_WITH_DURABLE 36   // a durable topic cannot have overwrite, grow, retain_all, evict_after, delete_when_unused or in_place
 // From spec/errors.csv: end
 // clang-format on
 
@@ -378,7 +383,7 @@ typedef struct leat_place {
 // succeeds. `options` may be NULL.
 //   LEAT_ERR_INVALID_ARGUMENT   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
 //   LEAT_ERR_EXISTS, LEAT_ERR_NO_SPACE
-//   LEAT_ERR_NOT_ALLOWED        options that a durable topic cannot have
+//   LEAT_ERR_NOT_WITH_DURABLE   options that a durable topic cannot have
 //   LEAT_ERR_UNSUPPORTED        the name contains "://", or an option is not known
 //   LEAT_ERR_PERMISSION, LEAT_ERR_WRONG_FORMAT, LEAT_ERR_BUSY, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_create(const char *name, uint64_t name_size,
@@ -508,22 +513,22 @@ LEAT_API int32_t leat_topic_get_json(leat_topic *topic, char *buffer, uint64_t c
                                      uint64_t *size, int32_t *detail);
 
 // Policy grow: sets how far each partition may grow from now on, in bytes.
-//   LEAT_ERR_NOT_ALLOWED        the topic has another policy
+//   LEAT_ERR_NEEDS_GROWING      the topic has another policy
 //   LEAT_ERR_INVALID_ARGUMENT   less than the capacity at creation, or more than was allowed then
 //   LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_set_max_capacity(leat_topic *topic, uint64_t bytes, int32_t *detail);
 
 // Policy grow: frees idle memory, and stores how many bytes. `freed_bytes` may be NULL.
-//   LEAT_ERR_NOT_ALLOWED   the topic has another policy
-//   LEAT_ERR_BUSY          another process has been adding or freeing memory for more than 1 s
+//   LEAT_ERR_NEEDS_GROWING   the topic has another policy
+//   LEAT_ERR_BUSY            another process has been adding or freeing memory for more than 1 s
 //   LEAT_ERR_TOO_MANY, LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_shrink(leat_topic *topic, uint64_t *freed_bytes, int32_t *detail);
 
 // A durable topic that is read-only: writes everything that may not be on stable storage, and makes the topic
 // writable again. Call it when the cause is fixed.
-//   LEAT_ERR_IO_ERROR      the disk still fails; the topic stays read-only
-//   LEAT_ERR_NOT_DURABLE   the time passed, or the disk is full: the topic is writable, and that goes on
-//   LEAT_ERR_NOT_ALLOWED   the topic is not durable
+//   LEAT_ERR_IO_ERROR        the disk still fails; the topic stays read-only
+//   LEAT_ERR_NOT_DURABLE     the time passed, or the disk is full: the topic is writable, and that goes on
+//   LEAT_ERR_NEEDS_DURABLE   the topic is not durable
 //   LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_repair(leat_topic *topic, int64_t timeout_ns, int32_t *detail);
 // The same, but a signal handler that runs during the wait ends it.
@@ -546,7 +551,7 @@ typedef struct leat_publisher_options {
 
 // Makes a publisher. `options` may be NULL.
 //   LEAT_ERR_BUSY               an exclusive publisher exists, or (exclusive) any other publisher does
-//   LEAT_ERR_NOT_ALLOWED        acknowledge is durable, and the topic is not
+//   LEAT_ERR_NEEDS_DURABLE      acknowledge is durable, and the topic is not
 //   LEAT_ERR_INVALID_ARGUMENT   no such partition
 //   LEAT_ERR_TOO_MANY           every participant slot is in use by a living process
 //   LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
@@ -621,16 +626,16 @@ LEAT_API int32_t leat_publisher_abort(leat_publisher *publisher, const leat_clai
                                       int32_t *detail);
 
 // Durable topics: waits until everything that this publisher has published is on stable storage.
-//   LEAT_ERR_NOT_DURABLE   the time passed, a stop or a signal (detail: EINTR) ended the wait, or the
-//                          disk is full
-//   LEAT_ERR_IO_ERROR      writing failed
-//   LEAT_ERR_BUSY          a claim is still open
-//   LEAT_ERR_NOT_ALLOWED   the topic is not durable
+//   LEAT_ERR_NOT_DURABLE     the time passed, a stop or a signal (detail: EINTR) ended the wait, or the
+//                            disk is full
+//   LEAT_ERR_IO_ERROR        writing failed
+//   LEAT_ERR_BUSY            a claim is still open
+//   LEAT_ERR_NEEDS_DURABLE   the topic is not durable
 //   LEAT_ERR_DELETED
 LEAT_API int32_t leat_publisher_flush(leat_publisher *publisher, int64_t timeout_ns,
                                       int32_t *detail);
 // Asks for the same, and does not wait; see leat_publisher_durable_offset().
-//   LEAT_ERR_NOT_ALLOWED   the topic is not durable
+//   LEAT_ERR_NEEDS_DURABLE   the topic is not durable
 LEAT_API int32_t leat_publisher_request_sync(leat_publisher *publisher, int32_t *detail);
 // Durable topics: stores the offset of a partition (LEAT_ANY_PARTITION: the publisher's) before which
 // everything is on stable storage. 0 for other topics.
@@ -639,7 +644,7 @@ LEAT_API int32_t leat_publisher_durable_offset(leat_publisher *publisher, uint32
                                                uint64_t *offset);
 // Durable topics: a descriptor that becomes readable when a durable offset may have moved, or the topic was
 // deleted; leat_publisher_durable_offset() makes it unreadable until then. Owned by the publisher.
-//   LEAT_ERR_NOT_ALLOWED   the topic is not durable
+//   LEAT_ERR_NEEDS_DURABLE   the topic is not durable
 LEAT_API int32_t leat_publisher_durable_fd(leat_publisher *publisher, int32_t *fd, int32_t *detail);
 // A descriptor that becomes readable when there may be room in a full partition (LEAT_ANY_PARTITION: the
 // publisher's), or the topic was deleted: wait for it after LEAT_ERR_FULL, then try again. Owned by the
@@ -683,10 +688,12 @@ typedef struct leat_subscriber_options {
    LEAT_STAGE_DEFAULT, 0, 0, 20000, 20000}
 
 // Makes a subscriber. `options` may be NULL.
-//   LEAT_ERR_NOT_ALLOWED        gating and the policy is overwrite; a time and the topic has no timestamps;
-//                               in_place and the topic is durable; read is durable and the topic is not
-//   LEAT_ERR_INVALID_ARGUMENT   no such partition; an offset in several partitions; gating with in_place
-//   LEAT_ERR_TOO_MANY           every participant slot is in use by a living process
+//   LEAT_ERR_NOT_WITH_OVERWRITE   gating, and the policy is overwrite
+//   LEAT_ERR_NOT_WITH_DURABLE     in_place, and the topic is durable
+//   LEAT_ERR_NEEDS_DURABLE        read is durable, and the topic is not
+//   LEAT_ERR_NEEDS_TIMESTAMPS     a time, and the topic has no timestamps
+//   LEAT_ERR_INVALID_ARGUMENT     no such partition; an offset in several partitions; gating with in_place
+//   LEAT_ERR_TOO_MANY             every participant slot is in use by a living process
 //   LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_subscriber(leat_topic *topic, const leat_subscriber_options *options,
                                        leat_subscriber **subscriber, int32_t *detail);
@@ -768,10 +775,12 @@ typedef struct leat_group_options {
 
 // Opens the consumer group of that name, or creates it; `options` (NULL: the defaults) apply only then.
 // `was_created` (may be NULL) is set to 1 if this call created it, otherwise to 0.
-//   LEAT_ERR_INVALID_ARGUMENT   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
-//   LEAT_ERR_NOT_ALLOWED        the topic has policy overwrite; no timestamps, and `from` is a time
-//   LEAT_ERR_TOO_MANY           the topic has 64 groups, or every participant slot is in use
-//   LEAT_ERR_BUSY               another process that works on groups blocks it for 5 s
+//   LEAT_ERR_INVALID_ARGUMENT     the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
+//   LEAT_ERR_NOT_WITH_OVERWRITE   the topic has policy overwrite
+//   LEAT_ERR_NEEDS_TIMESTAMPS     `from` is a time, and the topic has no timestamps
+//   LEAT_ERR_NEEDS_DURABLE        on_expired is not the default, and the topic is not durable
+//   LEAT_ERR_TOO_MANY             the topic has 64 groups, or every participant slot is in use
+//   LEAT_ERR_BUSY                 another process that works on groups blocks it for 5 s
 //   LEAT_ERR_NO_SPACE, LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_group(leat_topic *topic, const char *name, uint64_t name_size,
                                   const leat_group_options *options, leat_group **group,
@@ -843,7 +852,7 @@ LEAT_API int32_t leat_group_dead_letter_topic(leat_group *group, char *buffer, u
 // Moves the group's position, in one partition, or in all: LEAT_ANY_PARTITION. Records that members hold stay
 // theirs.
 //   LEAT_ERR_INVALID_ARGUMENT   no such partition; an offset beyond the end, or in several partitions
-//   LEAT_ERR_NOT_ALLOWED        a time on a topic without timestamps
+//   LEAT_ERR_NEEDS_TIMESTAMPS   a time on a topic without timestamps
 //   LEAT_ERR_TOO_MANY, LEAT_ERR_CLOSED, LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_group_seek(leat_group *group, uint32_t from, uint64_t from_value,
                                  uint32_t partition, int32_t *detail);

@@ -36,6 +36,7 @@ using tool::kExitNotThere;
 using tool::kExitPermission;
 using tool::kExitUsage;
 using tool::Missing;
+using tool::or_fail;
 using tool::print_notice;
 using tool::refuse_system_directory;
 using tool::system_failure;

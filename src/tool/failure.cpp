@@ -16,7 +16,12 @@ int exit_code_for(Errc code) noexcept {
     case Errc::ok: return 0;
     case Errc::invalid_argument:
     case Errc::too_large:
-    case Errc::not_allowed: return kExitUsage;
+    case Errc::not_allowed:
+    case Errc::needs_durable:
+    case Errc::needs_timestamps:
+    case Errc::needs_growing:
+    case Errc::not_with_overwrite:
+    case Errc::not_with_durable: return kExitUsage;
     case Errc::not_found:
     case Errc::exists:
     case Errc::busy:
@@ -47,6 +52,10 @@ int exit_code_for(Errc code) noexcept {
     case Errc::expired: break;
   }
   return kExitFailed;
+}
+
+Failure failure_of(const Problem& problem) {
+  return Failure{exit_code_for(problem.code), problem.sentence};
 }
 
 void print_notice(std::string sentence) {

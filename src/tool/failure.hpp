@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "leat/result.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::tool {
 
@@ -32,6 +34,19 @@ class Failure : public std::runtime_error {
 };
 
 int exit_code_for(Errc code) noexcept;
+
+// The failure that a problem is, where it ends a command.
+[[nodiscard]] Failure failure_of(const Problem& problem);
+
+// The value of an outcome. Without one, throws its problem as a Failure.
+template <class T>
+T or_fail(Outcome<T> outcome) {
+  if (!outcome) throw failure_of(outcome.problem());
+  return std::move(*outcome);
+}
+inline void or_fail(const Outcome<void>& outcome) {
+  if (!outcome) throw failure_of(outcome.problem());
+}
 
 // For a failed system call: `what`, then the system's message for the error number, such as "cannot
 // read 'x': No such file or directory".

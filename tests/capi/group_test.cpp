@@ -213,7 +213,7 @@ TEST_F(CapiTest, GroupIsMoved) {
             LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(leat_group_seek(group.get(), 9, 0, 0, nullptr), LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(leat_group_seek(group.get(), LEAT_FROM_TIME, 1, LEAT_ANY_PARTITION, nullptr),
-            LEAT_ERR_NOT_ALLOWED);
+            LEAT_ERR_NEEDS_TIMESTAMPS);
 }
 
 TEST_F(CapiTest, InfoOfAGroup) {

@@ -264,8 +264,8 @@ TEST_F(CapiTest, DurableTopicIsFlushed) {
 TEST_F(CapiTest, TopicInMemoryIsNotFlushed) {
   auto topic = create();
   auto publisher = open_publisher(topic);
-  EXPECT_EQ(leat_publisher_flush(publisher.get(), 0, nullptr), LEAT_ERR_NOT_ALLOWED);
-  EXPECT_EQ(leat_publisher_request_sync(publisher.get(), nullptr), LEAT_ERR_NOT_ALLOWED);
+  EXPECT_EQ(leat_publisher_flush(publisher.get(), 0, nullptr), LEAT_ERR_NEEDS_DURABLE);
+  EXPECT_EQ(leat_publisher_request_sync(publisher.get(), nullptr), LEAT_ERR_NEEDS_DURABLE);
   std::uint64_t offset = 7;
   EXPECT_EQ(leat_publisher_durable_offset(publisher.get(), 0, &offset), LEAT_OK);
   EXPECT_EQ(offset, 0U);

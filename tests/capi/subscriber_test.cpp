@@ -222,7 +222,7 @@ TEST_F(CapiTest, LossySubscriberIsToldWhatItLost) {
   auto publisher = open_publisher(topic);
   SubscriberHandle gating;
   EXPECT_EQ(leat_topic_subscriber(topic.get(), nullptr, gating.out(), nullptr),
-            LEAT_ERR_NOT_ALLOWED);
+            LEAT_ERR_NOT_WITH_OVERWRITE);
   leat_subscriber_options lossy = LEAT_SUBSCRIBER_OPTIONS_INIT;
   lossy.gating = 0;
   auto subscriber = open_subscriber(topic, lossy);

@@ -216,7 +216,7 @@ TEST_F(CapiTest, TopicGrowsAndShrinks) {
   EXPECT_EQ(leat_topic_shrink(topic.get(), &freed, nullptr), LEAT_OK);
   EXPECT_EQ(freed % 4096, 0U);
   EXPECT_EQ(leat_topic_shrink(topic.get(), nullptr, nullptr), LEAT_OK);
-  EXPECT_EQ(leat_topic_repair(topic.get(), 0, nullptr), LEAT_ERR_NOT_ALLOWED);
+  EXPECT_EQ(leat_topic_repair(topic.get(), 0, nullptr), LEAT_ERR_NEEDS_DURABLE);
 }
 
 TEST_F(CapiTest, OptionsOfAnotherVersion) {

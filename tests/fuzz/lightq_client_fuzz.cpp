@@ -10,7 +10,7 @@
 #include "lightq/client/data.cpp"
 #include "lightq/client/hello.cpp"
 #include "lightq/client/inbox.cpp"
-#include "lightq/client/problem.cpp"
+#include "lightq/client/shown.cpp"
 
 #include <cstdint>
 #include <cstdio>
@@ -90,70 +90,91 @@ bool is_fit_for_a_person(const std::string& sentence) {
   return true;
 }
 
-// Runs one call; false: the connection is of no more use.
-template <class Call>
-bool note(Events& events, Call&& call) {
-  try {
-    events.push_back(call());
+// What came of one call; false: the connection is of no more use.
+bool note(Events& events, const Outcome<std::string>& outcome) {
+  if (outcome) {
+    events.push_back(*outcome);
     return true;
-  } catch (const Problem& problem) {
-    require(is_fit_for_a_person(problem.what()), "sentences are fit for a person");
-    events.push_back(std::to_string(static_cast<int>(problem.code())) + " " + problem.what());
-    return problem.code() != Errc::closed && problem.code() != Errc::corrupt;
   }
+  const Problem& problem = outcome.problem();
+  require(is_fit_for_a_person(problem.sentence), "sentences are fit for a person");
+  events.push_back(std::to_string(static_cast<int>(problem.code)) + " " + problem.sentence);
+  return problem.code != Errc::closed && problem.code != Errc::corrupt;
 }
 
 // --- Administration ----------------------------------------------------------------------------------------------
 
-std::string command(Admin& admin, unsigned which) {
+Outcome<std::string> command(Admin& admin, unsigned which) {
   switch (which % 4) {
-    case 0: admin.ping({}); return "pong";
-    case 1: return admin.ask({{"cmd", "list_topics"}}, {}).dump();
+    case 0: {
+      const auto pong = admin.ping({});
+      if (!pong) return pong.problem();
+      return std::string{"pong"};
+    }
+    case 1: {
+      const auto answer = admin.ask({{"cmd", "list_topics"}}, {});
+      if (!answer) return answer.problem();
+      return answer->dump();
+    }
     case 2: {
-      const Stats stats = admin.stats("news", {"ann", "secret"}, {});
-      return stats.topic + " " + stats.topic_type + " " + std::to_string(stats.queue_size);
+      const auto stats = admin.stats("news", {"ann", "secret"}, {});
+      if (!stats) return stats.problem();
+      return stats->topic + " " + stats->topic_type + " " + std::to_string(stats->queue_size);
     }
     default: break;
   }
-  const Joined joined = admin.join("news", {"ann", "secret"}, Role::puller, {});
-  require(!joined.token.empty() && !joined.data.host.empty() && joined.data.port != 0,
+  const auto joined = admin.join("news", {"ann", "secret"}, Role::puller, {});
+  if (!joined) return joined.problem();
+  require(!joined->token.empty() && !joined->data.host.empty() && joined->data.port != 0,
           "a join brings an address and a token");
-  return joined.data.text() + " " + joined.token;
+  return joined->data.text() + " " + joined->token;
 }
 
 Events administrate(Connection connection, unsigned which) {
   Events events;
   Admin admin{std::move(connection)};
-  for (int i = 0; i < 8 && note(events, [&] { return command(admin, which); }); ++i) which /= 4;
+  for (int i = 0; i < 8 && note(events, command(admin, which)); ++i) which /= 4;
   return events;
 }
 
 // --- Data --------------------------------------------------------------------------------------------------------
 
+Outcome<std::string> publish_all(Connection connection) {
+  auto producer =
+      Producer::open(std::move(connection), {Role::producer, "news", {}, "T"}, {1 << 20}, {});
+  if (!producer) return producer.problem();
+  Outcome<void> done;
+  for (std::uint64_t i = 0; done && i < kSent; ++i) done = producer->publish("x");
+  if (done) done = producer->wait_published(kSent, {});
+  if (!done) return done.problem();
+  return std::string{"all"};
+}
+
 Events produce(Connection connection) {
   Events events;
-  note(events, [&] {
-    Producer producer{std::move(connection), {Role::producer, "news", {}, "T"}, {1 << 20}, {}};
-    for (std::uint64_t i = 0; i < kSent; ++i) producer.publish("x");
-    producer.wait_published(kSent, {});
-    return std::string{"all"};
-  });
+  note(events, publish_all(std::move(connection)));
   return events;
+}
+
+Outcome<std::string> next_message(Consumer& consumer) {
+  const auto message = consumer.next({});
+  if (!message) return message.problem();
+  require(message->has_value(), "without a deadline, a message comes or a Problem");
+  consumer.acknowledge();
+  return "message " + std::string{(*message)->text()};
 }
 
 Events consume(Connection connection, bool acknowledges) {
   Events events;
-  note(events, [&] {
-    Consumer consumer{std::move(connection), {Role::puller, "news", {}, "T"}, {acknowledges}, {}};
-    while (note(events, [&] {
-      const auto message = consumer.next({});
-      require(message.has_value(), "without a deadline, a message comes or a Problem");
-      consumer.acknowledge();
-      return "message " + std::string{message->text()};
-    })) {
-    }
-    return std::to_string(consumer.received());
-  });
+  auto consumer =
+      Consumer::open(std::move(connection), {Role::puller, "news", {}, "T"}, {acknowledges}, {});
+  if (!consumer) {
+    note(events, consumer.problem());
+    return events;
+  }
+  while (note(events, next_message(*consumer))) {
+  }
+  note(events, std::to_string(consumer->received()));
   return events;
 }
 

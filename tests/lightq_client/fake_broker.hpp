@@ -3,7 +3,7 @@
 //     FakeBroker broker;
 //     Admin admin{broker.connection()};
 //     broker.say("\0\0\0\2{}"s);
-//     EXPECT_EQ(code_of([&] { admin.ask(…); }), Errc::corrupt);
+//     EXPECT_EQ(code_of(admin.ask(…)), Errc::corrupt);
 //
 // It has a socket pair, whose buffers hold what a test says before anybody reads.
 #pragma once
@@ -76,27 +76,26 @@ class FakeBroker {
 inline const Patience kSoon{Deadline{20ms}};
 inline const Patience kPatient{Deadline{10s}};
 
-// The code of the problem that a call throws; ok: none.
-template <class Call>
-Errc code_of(Call&& call) {
-  try {
-    call();
-  } catch (const Problem& problem) {
-    EXPECT_STRNE(problem.what(), "");
-    return problem.code();
-  }
-  return Errc::ok;
+// The code of an outcome's problem; ok: it has a value.
+template <class T>
+Errc code_of(const Outcome<T>& outcome) {
+  if (outcome) return Errc::ok;
+  EXPECT_NE(outcome.problem().sentence, "");
+  return outcome.problem().code;
 }
 
 // The sentence of it.
-template <class Call>
-std::string sentence_of(Call&& call) {
-  try {
-    call();
-  } catch (const Problem& problem) {
-    return problem.what();
-  }
-  return {};
+template <class T>
+std::string sentence_of(const Outcome<T>& outcome) {
+  return outcome ? std::string{} : outcome.problem().sentence;
 }
+
+// The value, without which the test cannot go on.
+template <class T>
+T must(Outcome<T> outcome) {
+  EXPECT_EQ(sentence_of(outcome), "");
+  return std::move(*outcome);
+}
+inline void must(const Outcome<void>& outcome) { EXPECT_EQ(sentence_of(outcome), ""); }
 
 }  // namespace leat::lightq

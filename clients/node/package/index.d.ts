@@ -42,7 +42,12 @@ export type ErrorCode =
   | 'not_durable'
   | 'expired'
   | 'interrupted'
-  | 'no_memory';
+  | 'no_memory'
+  | 'needs_durable'
+  | 'needs_timestamps'
+  | 'needs_growing'
+  | 'not_with_overwrite'
+  | 'not_with_durable';
 
 /** What the library returned. A later library may know more codes. */
 export class LeatError extends Error {

@@ -437,5 +437,6 @@ test('durable topics: flush, and publishing that waits for stable storage', asyn
   const subscriber = topic.subscriber({ from: 'beginning' });
   assert.deepStrictEqual(texts(await subscriber.receiveBatch()), ['a', 'b', 'c', 'd']);
   const other = await pair();
-  await assert.rejects(other.publisher.flush(), code('not_allowed'));
+  await assert.rejects(other.publisher.flush(), code('needs_durable'));
+  await assert.rejects(other.topic.shrink(), code('needs_growing'));
 });

@@ -46,7 +46,7 @@ test('topics are made, listed, described and deleted', async () => {
   assert.strictEqual((await topic.info()).partitions.length, 2);
   topic.setMaxCapacity(2 << 20);
   assert.strictEqual(typeof await topic.shrink(), 'number');
-  await assert.rejects(topic.repair(), code('not_allowed'));
+  await assert.rejects(topic.repair(), code('needs_durable'));
   await assert.rejects(leat.Topic.create('news'), code('exists'));
   const again = await leat.Topic.openOrCreate('news');
   assert.strictEqual(again.partitions, 2);

@@ -42,7 +42,7 @@ def test_a_topic_without_timestamps():
     publisher, subscriber = topic.publisher(), topic.subscriber()
     publisher.publish(b"one", headers=[(b"a", b"b")])
     assert subscriber.receive(1).timestamp_ms is None
-    with pytest.raises(leat.NotAllowed):
+    with pytest.raises(leat.NeedsTimestamps):
         topic.subscriber(from_=leat.From.time_ms(0))
 
 

@@ -97,7 +97,7 @@ def test_grows_and_shrinks():
     with pytest.raises(leat.InvalidArgument):
         topic.set_max_capacity(1 << 10)
     assert topic.shrink() == 0
-    with pytest.raises(leat.NotAllowed):
+    with pytest.raises(leat.NeedsGrowing):
         leat.Topic.create("fixed").shrink()
 
 
@@ -120,9 +120,9 @@ def test_durability_is_for_durable_topics(topic, publisher):
     assert publisher.durable_offset() == 0
     assert publisher.last_offset() is None
     for call in (publisher.flush, publisher.request_sync, publisher.durable_fd, topic.repair):
-        with pytest.raises(leat.NotAllowed):
+        with pytest.raises(leat.NeedsDurable):
             call()
-    with pytest.raises(leat.NotAllowed):
+    with pytest.raises(leat.NeedsDurable):
         topic.publisher(acknowledge="durable")
 
 

@@ -36,8 +36,8 @@ class CallsTest < Tests
     grown = topic(policy: :grow, capacity_bytes: 1 << 16, segment_bytes: 1 << 13, max_capacity_bytes: 1 << 20)
     grown.set_max_capacity(1 << 19)
     check(grown.shrink >= 0)
-    raises(Leat::NotAllowed) { grown.repair(timeout: 0) }
-    raises(Leat::NotAllowed) { topic("other").set_max_capacity(1) }
+    raises(Leat::NeedsDurable) { grown.repair(timeout: 0) }
+    raises(Leat::NeedsGrowing) { topic("other").set_max_capacity(1) }
   end
 
   def test_a_record_keeps_its_parts
@@ -96,9 +96,9 @@ class CallsTest < Tests
     publisher.publish("y", partition: 3)
     equal("x", topic.subscriber(from: { offset: 0 }, partition: 2).receive(timeout: 1).value)
     equal("y", topic.subscriber(from: { last: 1 }, partition: 3).receive(timeout: 1).value)
-    raises(Leat::NotAllowed) { topic.subscriber(from: { time: Time.now }) }
+    raises(Leat::NeedsTimestamps) { topic.subscriber(from: { time: Time.now }) }
     raises(Leat::Busy) { topic.publisher(exclusive: true) }
-    raises(Leat::NotAllowed) { topic.publisher(acknowledge: :durable) }
+    raises(Leat::NeedsDurable) { topic.publisher(acknowledge: :durable) }
     check(topic.subscriber(gating: false).lossy?)
     check(!topic.subscriber(spin: 0, patience: 0).lossy?)
   end
@@ -161,7 +161,7 @@ class CallsTest < Tests
     publisher.flush(timeout: 10)
     publisher.request_sync
     equal([3, 3, 2], [publisher.durable_offset, publisher.durable_offset(partition: 0), publisher.last_offset])
-    raises(Leat::NotAllowed) { topic("other").publisher.flush }
+    raises(Leat::NeedsDurable) { topic("other").publisher.flush }
   end
 
   def test_groups_share_records

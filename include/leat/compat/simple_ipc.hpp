@@ -338,7 +338,7 @@ class CSimpleIPC {
   bool setMaxExpansionsCount(std::uint32_t count) noexcept {
     return guarded([&] {
       if (!has_point()) return false;
-      if (point_->settings().pre_allocate != 0) return fail(leat::Errc::not_allowed, kPreAllocated);
+      if (point_->settings().pre_allocate != 0) return fail(leat::Errc::not_allowed);
       const auto changed = point_->set_max_expansions(count);
       return changed ? succeed() : fail(changed.error(), kBadExpansions);
     });
@@ -395,8 +395,6 @@ class CSimpleIPC {
       "the next block holds more than the buffer: read it with a larger one";
   static constexpr char kHasBlock[] = "the descriptor holds a block: release it first";
   static constexpr char kNoBlock[] = "the descriptor holds no block of this instance";
-  static constexpr char kPreAllocated[] =
-      "the connection point was made with preAllocate: its expansions are fixed";
 
   static inline thread_local leat::compat::LastCall last_;
 

@@ -339,10 +339,10 @@ LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& nam
                                       const GroupOptions* options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   if (topic.topic_->is_deleted()) return Errc::deleted;
-  if (topic.policy() == Policy::overwrite) return Errc::not_allowed;
+  if (topic.policy() == Policy::overwrite) return Errc::not_with_overwrite;
   if (options != nullptr && options->on_expired != OnExpired::start &&
       topic.topic_->durable() == nullptr)
-    return Errc::not_allowed;
+    return Errc::needs_durable;
   auto locked = lock(*topic.topic_);
   if (!locked) return locked.error();
   auto found = find(*topic.topic_, name);

@@ -20,7 +20,7 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   if (options.partition && *options.partition >= geometry.partition_count)
     return Errc::invalid_argument;
   const detail::DurableWindow* const window = topic_->durable();
-  if (options.acknowledge == Stage::durable && window == nullptr) return Errc::not_allowed;
+  if (options.acknowledge == Stage::durable && window == nullptr) return Errc::needs_durable;
   const bool exclusive = options.exclusive || (geometry.flags & detail::kSingleWriter) != 0;
   auto records = topic_->records_for_writing();
   if (!records) return records.error();
@@ -106,7 +106,7 @@ LEAT_INLINE void Publisher::stop_waits() noexcept {
 LEAT_INLINE Result<void> Publisher::request_sync() noexcept {
   if (participant_.forked()) return Errc::forked;
   detail::MappedTopic& topic = participant_.topic();
-  if (topic.durable() == nullptr) return Errc::not_allowed;
+  if (topic.durable() == nullptr) return Errc::needs_durable;
   for (const detail::PartitionWriter& writer : writers_)
     detail::request_sync(topic, writer.partition(), writer.claimed_until());
   return {};
@@ -116,7 +116,7 @@ LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
                                           const std::stop_token& stop) noexcept {
   if (participant_.forked()) return Errc::forked;
   detail::MappedTopic& topic = participant_.topic();
-  if (topic.durable() == nullptr) return Errc::not_allowed;
+  if (topic.durable() == nullptr) return Errc::needs_durable;
   for (const detail::PartitionWriter& writer : writers_)
     if (writer.is_claim_open()) return Errc::busy;
   for (const detail::PartitionWriter& writer : writers_)
@@ -143,7 +143,7 @@ LEAT_INLINE std::uint64_t Publisher::durable_offset(
 
 LEAT_INLINE Result<int> Publisher::durable_fd() {
   if (participant_.forked()) return Errc::forked;
-  if (participant_.topic().durable() == nullptr) return Errc::not_allowed;
+  if (participant_.topic().durable() == nullptr) return Errc::needs_durable;
   if (durable_fd_ == nullptr) {
     auto made = detail::WaitFd::start(participant_.mapped_topic(),
                                       &participant_.topic().durable()->header().durable_wake);

@@ -13,7 +13,7 @@ namespace leat::inline v0 {
 
 LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) const {
   const detail::Geometry& geometry = topic_->geometry();
-  if (options.gating && policy() == Policy::overwrite) return Errc::not_allowed;
+  if (options.gating && policy() == Policy::overwrite) return Errc::not_with_overwrite;
   if (options.gating && options.in_place)
     return Errc::invalid_argument;  // A gating subscriber always reads in place.
   if (options.partition && *options.partition >= geometry.partition_count)
@@ -22,13 +22,14 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   if (by_offset && !options.partition && geometry.partition_count > 1)
     return Errc::invalid_argument;
   const bool by_time = options.from.time_ms_ >= 0;
-  if (by_time && (geometry.flags & detail::kTimestamps) == 0) return Errc::not_allowed;
+  if (by_time && (geometry.flags & detail::kTimestamps) == 0) return Errc::needs_timestamps;
   auto records = topic_->records_for_reading();
   if (!records) return records.error();
 
   // Subscribers of a durable topic never hold up publishers: what they miss they read from disk.
   const bool is_durable = topic_->durable() != nullptr;
-  if (is_durable ? options.in_place : options.read == Stage::durable) return Errc::not_allowed;
+  if (is_durable && options.in_place) return Errc::not_with_durable;
+  if (!is_durable && options.read == Stage::durable) return Errc::needs_durable;
   const Stage read =
       is_durable ? options.read.value_or(detail::stage_of(*topic_->durable())) : Stage::committed;
   const auto mode =

@@ -40,7 +40,7 @@ LEAT_INLINE std::uint64_t Topic::min_capacity() const noexcept {
 }
 LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interruptible) const {
   detail::DurableWindow* const window = topic_->durable();
-  if (window == nullptr) return Errc::not_allowed;
+  if (window == nullptr) return Errc::needs_durable;
   // The next archiver writes everything from `durable` on again.
   detail::OwnedWord& trouble = window->header().trouble;
   detail::OwnedWord seen = detail::read_owned(trouble);
@@ -232,7 +232,7 @@ LEAT_INLINE bool Topic::plan_growth(const TopicOptions& options, detail::NewTopi
 
 LEAT_INLINE Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
   const detail::Geometry& geometry = topic_->geometry();
-  if (!geometry.grows()) return Errc::not_allowed;
+  if (!geometry.grows()) return Errc::needs_growing;
   if (topic_->is_deleted()) return Errc::deleted;
   if (bytes < min_capacity() || bytes > max_capacity_limit()) return Errc::invalid_argument;
   const auto segments =
@@ -245,7 +245,7 @@ LEAT_INLINE Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
 
 LEAT_INLINE Result<std::uint64_t> Topic::shrink() const {
   const detail::Geometry& geometry = topic_->geometry();
-  if (!geometry.grows()) return Errc::not_allowed;
+  if (!geometry.grows()) return Errc::needs_growing;
   auto me = join(detail::ParticipantRole::repairer, [](std::uint32_t) {});
   if (!me) return me.error();
   auto lock = detail::RecordsLock::take(*topic_, detail::LockKind::exclusive);
@@ -349,7 +349,7 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   const bool makes_no_sense = options.policy == Policy::overwrite ||
                               options.policy == Policy::grow || options.retain_all ||
                               options.evict_after.count() != 0 || options.delete_when_unused;
-  if (makes_no_sense) return Errc::not_allowed;
+  if (makes_no_sense) return Errc::not_with_durable;
   auto created = new_topic(options);
   if (!created) return created.error();
   detail::Manifest manifest = detail::manifest_of(*created, options);

@@ -81,7 +81,7 @@ Problem BrokerTopic::problem_of_open(Error error) const {
 Outcome<void> BrokerTopic::open_group(bool is_new_log) {
   if (stored_.group.empty()) return {};
   auto group = log_->find_group(stored_.group);
-  if (!group && group.error() == Errc::not_allowed)
+  if (!group && group.error() == Errc::not_with_overwrite)
     return {};  // It overwrites: there are no groups.
   if (!group && group.error() == Errc::not_found) {
     if (stored_.consumers == Consumers::absent) return {};

@@ -184,20 +184,19 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
   auto group = topic.group(name, options);
   if (group) return std::move(*group);
   if (group.error() == Errc::corrupt) fail_group(group.error(), topic.name(), name);
-  if (group.error() == Errc::not_allowed && options.on_expired != OnExpired::start &&
-      !topic.info().durable) {
+  if (group.error() == Errc::needs_durable) {
     throw Failure{kExitUsage,
                   fmt::format("--on-expired: topic '{}' is not durable: it keeps what its groups "
                               "have not read",
                               topic.name())};
   }
-  if (group.error().code == Errc::not_allowed && topic.policy() == Policy::overwrite) {
+  if (group.error() == Errc::not_with_overwrite) {
     throw Failure{kExitUsage,
                   fmt::format("topic '{}' overwrites what is oldest, so it can't have groups: they "
                               "need their records to stay",
                               topic.name())};
   }
-  if (group.error().code == Errc::not_allowed) {
+  if (group.error() == Errc::needs_timestamps) {
     throw Failure{
         kExitUsage,
         fmt::format("--from {}: the records of topic '{}' carry no time: it was created without "
@@ -425,7 +424,7 @@ void seek(const Arguments& arguments) {
   }
   auto moved = group.seek(place, partition);
   if (moved) return;
-  if (moved.error().code == Errc::not_allowed) {
+  if (moved.error() == Errc::needs_timestamps) {
     throw Failure{kExitUsage,
                   fmt::format("{}: the records of topic '{}' carry no time: it was created without "
                               "--timestamps",
@@ -537,7 +536,7 @@ void add_group_command(CLI::App& app) {
   seek_command->callback([arguments, broker, seek_command] {
     if (!broker->is_given()) return seek(*arguments);
     check_only(*seek_command, {});
-    at_broker([&] { remote_seek(*broker, arguments->topic, arguments->name, arguments->place); });
+    remote_seek(*broker, arguments->topic, arguments->name, arguments->place);
   });
 
   CLI::App* delete_command =

@@ -204,8 +204,7 @@ void publish(const PubArguments& arguments, const BrokerOptions& broker) {
   if (arguments.messages.size() == 1) warn_of_file(arguments.messages.front());
   const StopOnSignal signals;
   if (broker.is_given()) {
-    at_broker(
-        [&] { send(*remote_sender(broker, arguments, signals), arguments, input.get(), signals); });
+    send(*remote_sender(broker, arguments, signals), arguments, input.get(), signals);
     return;
   }
   const Topic topic = open_or_create_topic(arguments, signals);

@@ -72,15 +72,6 @@ void RecordWriter::append(const Record& record, const std::string& topic, std::s
   to += record.text();
 }
 
-void check_place_error(const Error& error, const Topic& topic, const std::string& place) {
-  // Only a time needs something that a topic may not have.
-  if (error.code != Errc::not_allowed || topic.info().timestamps) return;
-  throw Failure{kExitUsage,
-                fmt::format("--from {}: the records of topic '{}' carry no time: it was created "
-                            "without --timestamps",
-                            place, topic.name())};
-}
-
 namespace {
 
 // Refuses options that need a group, or that make no sense with one.
@@ -146,7 +137,7 @@ void subscribe(const SubArguments& arguments, const BrokerOptions& broker) {
   std::signal(SIGPIPE, SIG_IGN);  // When the reader closes the pipe, this command ends quietly.
   const StopOnSignal signals;
   if (broker.is_given())
-    at_broker([&] { remote_read(broker, arguments, writer, signals); });
+    remote_read(broker, arguments, writer, signals);
   else if (arguments.group)
     read_as_member(arguments, writer, signals);
   else

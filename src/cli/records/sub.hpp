@@ -82,9 +82,6 @@ std::optional<Topic> find_topic(const std::string& name, const SubArguments& arg
 // Waits for it to be created. Nothing if told to stop.
 std::optional<Topic> wait_for_topic(const std::string& name, const StopOnSignal& signals);
 
-// Fails if the error is about --from; otherwise returns.
-void check_place_error(const Error& error, const Topic& topic, const std::string& place);
-
 // With --from beginning, if room was reused: says that older records are gone, and why. `offsets`: where it
 // begins, for each partition that is read.
 void report_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& offsets);

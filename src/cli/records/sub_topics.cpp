@@ -83,9 +83,6 @@ SubscriberOptions options_for(const Topic& topic, const SubArguments& arguments,
   }
   options.gating = !arguments.lossy;
   options.read = stage_wanted(arguments);
-  if (options.read == Stage::durable && !topic.info().durable)
-    throw Failure{kExitUsage,
-                  fmt::format("--read durable: topic '{}' is not durable", topic.name())};
   if (topic.policy() == Policy::overwrite && options.gating) {
     print_notice(fmt::format(
         "topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)",
@@ -154,7 +151,14 @@ class Source {
   static Subscriber open(const Topic& topic, const SubArguments& arguments, bool was_missing) {
     auto subscriber = topic.subscriber(options_for(topic, arguments, was_missing));
     if (subscriber) return std::move(*subscriber);
-    check_place_error(subscriber.error(), topic, arguments.from);
+    if (subscriber.error() == Errc::needs_durable)
+      throw Failure{kExitUsage,
+                    fmt::format("--read durable: topic '{}' is not durable", topic.name())};
+    if (subscriber.error() == Errc::needs_timestamps)
+      throw Failure{kExitUsage,
+                    fmt::format("--from {}: the records of topic '{}' carry no time: it was "
+                                "created without --timestamps",
+                                arguments.from, topic.name())};
     fail(subscriber.error(), topic.name());
   }
 

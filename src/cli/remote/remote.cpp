@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "lightq/client/password.hpp"
+#include "lightq/client/shown.hpp"
 #include "tool/program.hpp"
 
 namespace leat::cli {
@@ -16,7 +17,7 @@ constexpr char kBroker[] = "--broker";
 constexpr char kPasswordFile[] = "--password-file";
 
 lightq::BrokerUri parse_uri(const BrokerOptions& options) {
-  lightq::BrokerUri uri = lightq::parse_broker_uri(options.uri);
+  lightq::BrokerUri uri = or_fail(lightq::parse_broker_uri(options.uri));
   if (uri.user.empty())
     throw Failure{kExitUsage, "--broker: a user is missing: write lightq://USER@HOST:PORT"};
   return uri;
@@ -72,17 +73,9 @@ void check_only(const CLI::App& command, std::initializer_list<std::string_view>
   }
 }
 
-void at_broker(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const lightq::Problem& problem) {
-    throw Failure{exit_code_for(problem.code()), problem.what()};
-  }
-}
-
 std::string password_from(const std::string& file, const char* file_option, const char* variable,
                           const std::string& user) {
-  if (!file.empty()) return lightq::password_from_file(file);
+  if (!file.empty()) return or_fail(lightq::password_from_file(file));
   const char* const value = std::getenv(variable);
   if (value != nullptr && *value != '\0') return value;
   throw Failure{kExitUsage,
@@ -96,6 +89,6 @@ Remote::Remote(const BrokerOptions& options, std::stop_token given)
       user{uri.user,
            password_from(options.password_file, kPasswordFile, "LEAT_PASSWORD", uri.user)},
       stop{std::move(given)},
-      admin{uri.address, to_connect()} {}
+      admin{or_fail(lightq::Admin::open(uri.address, to_connect()))} {}
 
 }  // namespace leat::cli

@@ -4,14 +4,13 @@
 //     command->callback([=] {
 //       if (!broker->is_given()) return list();
 //       check_only(*command, {"--json"});            // Nothing else goes through the protocol.
-//       at_broker([&] { remote_list(*broker, json); });
+//       remote_list(*broker, json);
 //     });
 //
 // The password is in a file or in LEAT_PASSWORD, never on the command line. What the protocol cannot do is refused with the
 // reason, before anything is sent.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -44,9 +43,6 @@ void refuse_broker(CLI::App& command, const std::string& reason);
 // Fails if options were given that a broker knows nothing of, --dir and --data-dir included: all but these, --broker
 // and --password-file.
 void check_only(const CLI::App& command, std::initializer_list<std::string_view> allowed);
-
-// Does the work; what the client throws ends the command with the right exit code.
-void at_broker(const std::function<void()>& work);
 
 // A connection to the broker's administration, and who asks.
 struct Remote {

@@ -33,12 +33,12 @@ void remote_seek(const BrokerOptions& options, const std::string& topic, const s
   }
   const std::string to = place_at_broker(place);
   Remote remote{options};
-  remote.admin.ask({{"cmd", "seek"},
-                    {"topic", topic},
-                    {"user_id", remote.user.user},
-                    {"password", remote.user.password},
-                    {"to", to}},
-                   remote.to_answer());
+  or_fail(remote.admin.ask({{"cmd", "seek"},
+                            {"topic", topic},
+                            {"user_id", remote.user.user},
+                            {"password", remote.user.password},
+                            {"to", to}},
+                           remote.to_answer()));
 }
 
 }  // namespace leat::cli

@@ -13,31 +13,24 @@ class RemoteSender final : public Sender {
       : Sender{arguments},
         signals_{signals},
         remote_{options, signals.token()},
-        producer_{remote_.admin.join(arguments.topic, remote_.user, lightq::Role::producer,
-                                     remote_.to_answer()),
-                  {},
-                  remote_.to_connect()} {}
+        producer_{join(remote_, arguments.topic)} {}
 
   bool send(std::string_view text) override {
-    try {
-      producer_.publish(text, {Deadline::never(), remote_.stop});
-      ++sent_;
-      return true;
-    } catch (const lightq::Problem& problem) {
-      if (problem.code() == Errc::stopped) return false;
-      throw;
-    }
+    const auto published = producer_.publish(text, {Deadline::never(), remote_.stop});
+    if (!published && published.problem().code == Errc::stopped) return false;
+    or_fail(published);
+    ++sent_;
+    return true;
   }
 
   void settle() override {
-    try {
-      producer_.wait_published(producer_.sent(), {Deadline::never(), remote_.stop});
-    } catch (const lightq::Problem& problem) {
-      if (problem.code() != Errc::stopped) throw;
+    const auto settled =
+        producer_.wait_published(producer_.sent(), {Deadline::never(), remote_.stop});
+    if (!settled && settled.problem().code == Errc::stopped)
       throw signals_.failure(fmt::format("{} of {} {}s are known to be in topic '{}'",
-                                         number_text(producer_.published()), number_text(sent_),
-                                         arguments_.unit(), arguments_.topic));
-    }
+                                         number_text(or_fail(producer_.published())),
+                                         number_text(sent_), arguments_.unit(), arguments_.topic));
+    or_fail(settled);
   }
 
   std::size_t limit() const noexcept override { return lightq::kMaxMessage; }
@@ -49,6 +42,12 @@ class RemoteSender final : public Sender {
   }
 
  private:
+  static lightq::Producer join(Remote& remote, const std::string& topic) {
+    const auto joined =
+        or_fail(remote.admin.join(topic, remote.user, lightq::Role::producer, remote.to_answer()));
+    return or_fail(lightq::Producer::open(joined, {}, remote.to_connect()));
+  }
+
   const StopOnSignal& signals_;
   Remote remote_;
   lightq::Producer producer_;

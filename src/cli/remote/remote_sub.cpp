@@ -19,7 +19,7 @@ class RemoteReader {
   // Writes up to `count` messages as they come; until a stop is requested, or nobody reads the output.
   void read(std::uint64_t count, const std::stop_token& stop) {
     while (count > 0 && !output_.is_closed()) {
-      const auto message = consumer_.next({Deadline::never(), stop});
+      const auto message = or_fail(consumer_.next({Deadline::never(), stop}));
       if (!message) break;
       Record record;
       record.value = *message;
@@ -62,16 +62,14 @@ void remote_read(const BrokerOptions& options, const SubArguments& arguments,
   const bool is_consumer = arguments.group.has_value();
   const std::string& topic = arguments.topics.front();
   Remote remote{options, signals.token()};
-  lightq::Consumer consumer{
-      remote.admin.join(topic, remote.user,
-                        is_consumer ? lightq::Role::puller : lightq::Role::subscriber,
-                        remote.to_answer()),
-      {.acknowledges = is_consumer},
-      remote.to_connect()};
+  const auto role = is_consumer ? lightq::Role::puller : lightq::Role::subscriber;
+  const auto joined = or_fail(remote.admin.join(topic, remote.user, role, remote.to_answer()));
+  auto consumer =
+      or_fail(lightq::Consumer::open(joined, {.acknowledges = is_consumer}, remote.to_connect()));
   RemoteReader reader{consumer, topic, writer, signals};
   reader.read(arguments.count.value_or(std::numeric_limits<std::uint64_t>::max()), remote.stop);
   // Also after a stop: without it, what was written would be written once more by another puller.
-  if (is_consumer) consumer.finish({Deadline{std::chrono::seconds{5}}});
+  if (is_consumer) or_fail(consumer.finish({Deadline{std::chrono::seconds{5}}}));
 }
 
 }  // namespace leat::cli

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/table.hpp"
+#include "lightq/client/shown.hpp"
 #include "remote.hpp"
 #include "tool/json_text.hpp"
 
@@ -28,18 +29,18 @@ void remote_create(const BrokerOptions& options, const RemoteTopic& topic) {
       topic.user, password_from(topic.password_file, "--topic-password-file", "LEAT_TOPIC_PASSWORD",
                                 topic.user)};
   Remote remote{options};
-  remote.admin.create_topic(remote.user, {.name = topic.name, .type = topic.type, .user = user},
-                            remote.to_answer());
+  or_fail(remote.admin.create_topic(
+      remote.user, {.name = topic.name, .type = topic.type, .user = user}, remote.to_answer()));
   fmt::print("created topic '{}' of type {} at {}, for {}\n", topic.name, topic.type,
              remote.uri.address.text(), topic.user);
 }
 
 void remote_list(const BrokerOptions& options, bool json) {
   Remote remote{options};
-  const nlohmann::json answer = remote.admin.ask({{"cmd", "list_topics"},
-                                                  {"admin_user_id", remote.user.user},
-                                                  {"admin_password", remote.user.password}},
-                                                 remote.to_answer());
+  const auto answer = or_fail(remote.admin.ask({{"cmd", "list_topics"},
+                                                {"admin_user_id", remote.user.user},
+                                                {"admin_password", remote.user.password}},
+                                               remote.to_answer()));
   const nlohmann::json topics = answer.value("topics", nlohmann::json::array());
   if (json) {
     // ASCII, because terminals take some other characters as commands.
@@ -58,7 +59,7 @@ void remote_list(const BrokerOptions& options, bool json) {
 void remote_info(const BrokerOptions& options, const std::string& topic, bool json) {
   check_topic_name(topic);
   Remote remote{options};
-  const lightq::Stats stats = remote.admin.stats(topic, remote.user, remote.to_answer());
+  const auto stats = or_fail(remote.admin.stats(topic, remote.user, remote.to_answer()));
   if (json) {
     const nlohmann::ordered_json description{{"name", topic},
                                              {"type", lightq::shown(stats.topic_type)},
@@ -84,17 +85,15 @@ void remote_delete(const BrokerOptions& options, const std::vector<std::string>&
   Remote remote{options};
   std::optional<Failure> failure;
   for (const std::string& topic : topics) {
-    try {
-      remote.admin.ask({{"cmd", "delete_topic"},
-                        {"topic", topic},
-                        {"admin_user_id", remote.user.user},
-                        {"admin_password", remote.user.password}},
-                       remote.to_answer());
-    } catch (const lightq::Problem& problem) {
-      if (failure) print_notice(failure->what());
-      failure.emplace(exit_code_for(problem.code()),
-                      fmt::format("topic '{}': {}", topic, problem.what()));
-    }
+    const auto answer = remote.admin.ask({{"cmd", "delete_topic"},
+                                          {"topic", topic},
+                                          {"admin_user_id", remote.user.user},
+                                          {"admin_password", remote.user.password}},
+                                         remote.to_answer());
+    if (answer) continue;
+    if (failure) print_notice(failure->what());
+    failure.emplace(exit_code_for(answer.problem().code),
+                    fmt::format("topic '{}': {}", topic, answer.problem().sentence));
   }
   if (failure) throw Failure{*failure};
 }

@@ -446,7 +446,7 @@ void add_topic_create(CLI::App& topic) {
       check_only(*command, {"--durable", "--user", "--topic-password-file"});
       remote->name = arguments->name;
       remote->type = type_at_broker(arguments->durable);
-      return at_broker([&] { remote_create(*broker, *remote); });
+      return remote_create(*broker, *remote);
     }
     check_local(*command);
     arguments->has_capacity = capacity->count() != 0;

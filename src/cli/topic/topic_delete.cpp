@@ -114,7 +114,7 @@ CLI::App* add_delete(CLI::App& app, const char* name, const char* description) {
   command->callback([arguments, broker, command] {
     if (!broker->is_given()) return delete_topics(*arguments);
     check_only(*command, {});
-    at_broker([&] { remote_delete(*broker, arguments->names); });
+    remote_delete(*broker, arguments->names);
   });
   return command;
 }

@@ -157,7 +157,7 @@ void add_topic_info(CLI::App& topic) {
   command->callback([arguments, broker, command] {
     if (!broker->is_given()) return info(arguments->name, arguments->json);
     check_only(*command, {"--json"});
-    at_broker([&] { remote_info(*broker, arguments->name, arguments->json); });
+    remote_info(*broker, arguments->name, arguments->json);
   });
 }
 

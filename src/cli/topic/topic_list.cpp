@@ -118,7 +118,7 @@ void add_options(CLI::App& command, const std::string& name) {
   command.callback([arguments, broker, &command] {
     if (broker->is_given()) {
       check_only(command, {"--json"});
-      return at_broker([&] { remote_list(*broker, arguments->json); });
+      return remote_list(*broker, arguments->json);
     }
     if (arguments->watch)
       watch(arguments->json);

@@ -18,13 +18,11 @@
 #include "leat/deadline.hpp"
 #include "leat/os/fd.hpp"
 #include "lightq/client/password.hpp"
-#include "lightq/client/problem.hpp"
 
 namespace leat::lightq_api {
 namespace {
 
 using namespace std::chrono_literals;
-using lightq::Problem;
 
 constexpr char kExecutable[] = "leat-serve";
 constexpr auto kStartTime = 20s;
@@ -57,13 +55,13 @@ std::vector<std::string> places() {
   return all;
 }
 
-std::string find_executable() {
+Outcome<std::string> find_executable() {
   for (const std::string& directory : places()) {
     std::string path = directory + kExecutable;
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
-  throw Problem{Errc::not_found,
-                "leat-serve is neither beside the library, nor beside the program, nor in $PATH"};
+  return Problem{Errc::not_found,
+                 "leat-serve is neither beside the library, nor beside the program, nor in $PATH"};
 }
 
 // In the child: nothing here may allocate, or take a lock.
@@ -90,29 +88,29 @@ std::string end_text(int status) {
 
 }  // namespace
 
-BrokerProcess::BrokerProcess(const BrokerOptions& options) {
+Outcome<std::unique_ptr<BrokerProcess>> BrokerProcess::start(const BrokerOptions& options) {
   const bool is_any = options.bind_ip == "*";
-  const detail::Fd password = lightq::password_pipe(options.admin_password);
+  const auto password = lightq::password_pipe(options.admin_password);
+  if (!password) return password.problem();
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
+    return Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
   const detail::Fd ready{ends[0]};
   detail::Fd told{ends[1]};
   std::vector<std::string> arguments{kExecutable, "--lightq-port", std::to_string(options.port),
                                      "--admin-password-file",
-                                     "/dev/fd/" + std::to_string(password.get()),
+                                     "/dev/fd/" + std::to_string(password->get()),
                                      "--ready-fd", std::to_string(told.get())};
   if (!is_any) arguments.insert(arguments.end(), {"--lightq-addresses", options.bind_ip});
-  thread_ = std::thread{[this, executable = find_executable(), arguments, fd = password.get(),
-                         told = std::move(told)]() mutable {
-    run(executable, arguments, fd, std::move(told));
+  const auto executable = find_executable();
+  if (!executable) return executable.problem();
+  std::unique_ptr<BrokerProcess> broker{new BrokerProcess};
+  broker->thread_ = std::thread{[self = broker.get(), executable = *executable, arguments,
+                                 fd = password->get(), told = std::move(told)]() mutable {
+    self->run(executable, arguments, fd, std::move(told));
   }};
-  try {
-    wait_until_it_says_so(ready.get());
-  } catch (...) {
-    end();
-    throw;
-  }
+  if (auto said = broker->wait_until_it_says_so(ready.get()); !said) return said.problem();
+  return broker;
 }
 
 BrokerProcess::~BrokerProcess() { end(); }
@@ -143,17 +141,17 @@ void BrokerProcess::run(const std::string& executable, const std::vector<std::st
 }
 
 // Another broker may have the port, so it does not help to ask there.
-void BrokerProcess::wait_until_it_says_so(int ready) {
+Outcome<void> BrokerProcess::wait_until_it_says_so(int ready) {
   pollfd item{.fd = ready, .events = POLLIN, .revents = 0};
   int count = 0;
   for (const Deadline deadline{kStartTime}; count <= 0 && !deadline.passed();)
     count = ::poll(&item, 1, 100);
-  if (count <= 0) throw Problem{Errc::timeout, "leat-serve is not ready in time"};
+  if (count <= 0) return Problem{Errc::timeout, "leat-serve is not ready in time"};
   char byte;
-  if (::read(ready, &byte, 1) == 1) return;
+  if (::read(ready, &byte, 1) == 1) return {};
   std::unique_lock lock{mutex_};
   changed_.wait_for(lock, kEndTime, [this] { return has_ended_; });
-  throw Problem{Errc::closed, "leat-serve " + end_text(status_)};
+  return Problem{Errc::closed, "leat-serve " + end_text(status_)};
 }
 
 bool BrokerProcess::wait() {
@@ -168,6 +166,7 @@ bool BrokerProcess::is_running() {
 }
 
 void BrokerProcess::end() noexcept {
+  if (!thread_.joinable()) return;  // It could not be started.
   {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [this] { return pid_ != 0 || has_ended_; });

@@ -1,7 +1,8 @@
 // A broker as a child process: `leat-serve`.
 //
-//     BrokerProcess broker{{.admin_password = "…", .bind_ip = "*", .port = 5500}};    // it is ready now
-//     broker.wait();                                                                  // until it ends
+//     auto broker = BrokerProcess::start({.admin_password = "…", .bind_ip = "*", .port = 5500});
+//     if (!broker) return broker.problem();    // else it is ready now
+//     (*broker)->wait();                       // until it ends
 //
 // It gets SIGTERM when this process ends, however that happens. The kernel sends that when the *thread* ends that started
 // the child, so a thread of its own starts it and stays until it has ended. Any thread may call the members.
@@ -10,6 +11,7 @@
 #include <sys/types.h>
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +19,7 @@
 
 #include "leat/os/fd.hpp"
 #include "lightq/client/address.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::lightq_api {
 
@@ -29,8 +32,11 @@ struct BrokerOptions {
 class BrokerProcess {
  public:
   // Starts it, and waits until clients can connect.
-  //   throws lightq::Problem: there is no leat-serve, it ended, or it is not ready in 20 s
-  explicit BrokerProcess(const BrokerOptions& options);
+  //   not_found   there is no leat-serve
+  //   closed      it ended
+  //   timeout     it is not ready in 20 s
+  //   invalid_argument, io_error
+  static Outcome<std::unique_ptr<BrokerProcess>> start(const BrokerOptions& options);
   // Ends it with SIGTERM, or with SIGKILL after 10 s.
   ~BrokerProcess();
   BrokerProcess(const BrokerProcess&) = delete;
@@ -41,9 +47,11 @@ class BrokerProcess {
   bool is_running();
 
  private:
+  BrokerProcess() = default;
+
   void run(const std::string& executable, const std::vector<std::string>& arguments,
            int password, detail::Fd told) noexcept;
-  void wait_until_it_says_so(int ready);
+  Outcome<void> wait_until_it_says_so(int ready);
   void end() noexcept;
 
   std::mutex mutex_;

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "problem.hpp"
+#include "shown.hpp"
 
 namespace leat::lightq {
 namespace {
@@ -53,18 +53,18 @@ std::string Address::text() const {
   return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-Address parse_tcp_uri(std::string_view uri) {
+Outcome<Address> parse_tcp_uri(std::string_view uri) {
   constexpr std::string_view kScheme = "tcp://";
   if (uri.starts_with(kScheme)) {
     if (auto address = parse_address(uri.substr(kScheme.size()), 0)) return *address;
   }
-  throw Problem{Errc::invalid_argument,
-                "'" + shown(uri) +
-                    "' is no address of a broker: write tcp://HOST:PORT, for example "
-                    "tcp://127.0.0.1:5500"};
+  return Problem{Errc::invalid_argument,
+                 "'" + shown(uri) +
+                     "' is no address of a broker: write tcp://HOST:PORT, for example "
+                     "tcp://127.0.0.1:5500"};
 }
 
-BrokerUri parse_broker_uri(std::string_view uri) {
+Outcome<BrokerUri> parse_broker_uri(std::string_view uri) {
   constexpr std::string_view kScheme = "lightq://";
   const auto wrong = [] {
     // The text is not repeated: it may contain a password.
@@ -72,22 +72,22 @@ BrokerUri parse_broker_uri(std::string_view uri) {
                    "that is no broker: write lightq://USER@HOST:PORT, for example "
                    "lightq://ann@127.0.0.1:5500"};
   };
-  if (!uri.starts_with(kScheme)) throw wrong();
+  if (!uri.starts_with(kScheme)) return wrong();
   uri.remove_prefix(kScheme.size());
   BrokerUri broker;
   if (const std::size_t at = uri.rfind('@'); at != uri.npos) {
     broker.user = uri.substr(0, at);
     uri.remove_prefix(at + 1);
     if (broker.user.find(':') != broker.user.npos) {
-      throw Problem{Errc::invalid_argument,
-                    "a password does not belong there, where others can read it: put it into "
-                    "LEAT_PASSWORD or a file"};
+      return Problem{Errc::invalid_argument,
+                     "a password does not belong there, where others can read it: put it into "
+                     "LEAT_PASSWORD or a file"};
     }
-    if (broker.user.empty()) throw wrong();
+    if (broker.user.empty()) return wrong();
   }
   if (uri.ends_with('/')) uri.remove_suffix(1);
   auto address = parse_address(uri, kAdminPort);
-  if (!address) throw wrong();
+  if (!address) return wrong();
   broker.address = *address;
   return broker;
 }

@@ -1,12 +1,14 @@
 // Where a broker is.
 //
-//     Address address = parse_tcp_uri("tcp://127.0.0.1:5500");
-//     BrokerUri broker = parse_broker_uri("lightq://ann@broker.example.org");    // port 5500
+//     Outcome<Address> address = parse_tcp_uri("tcp://127.0.0.1:5500");
+//     Outcome<BrokerUri> broker = parse_broker_uri("lightq://ann@broker.example.org");    // port 5500
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "outcome/outcome.hpp"
 
 namespace leat::lightq {
 
@@ -28,10 +30,10 @@ struct BrokerUri {
 
 // LightQ's form: tcp://HOST:PORT.
 //   invalid_argument   anything else; the sentence says what would be right
-Address parse_tcp_uri(std::string_view uri);
+Outcome<Address> parse_tcp_uri(std::string_view uri);
 
 // lightq://USER@HOST:PORT. Without USER@ it has no user, without :PORT the port is 5500.
 //   invalid_argument   anything else, also a password: it would be seen in the list of processes
-BrokerUri parse_broker_uri(std::string_view uri);
+Outcome<BrokerUri> parse_broker_uri(std::string_view uri);
 
 }  // namespace leat::lightq

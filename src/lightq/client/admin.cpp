@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lightq/wire/admin_frame.hpp"
+#include "shown.hpp"
 
 namespace leat::lightq {
 namespace {
@@ -47,13 +48,25 @@ const char* advice_for(Errc code) noexcept {
 }
 
 // Fails with `invalid_argument` where JSON cannot say it.
-std::string dump(const Json& command) {
+Outcome<std::string> dump(const Json& command) {
   try {
     return command.dump();
   } catch (const Json::exception&) {
-    throw Problem{Errc::invalid_argument, "names and passwords must be UTF-8"};
+    return Problem{Errc::invalid_argument, "names and passwords must be UTF-8"};
   }
 }
+
+// Wipes a text at the end of its block.
+class Wiping {
+ public:
+  explicit Wiping(std::string& text) noexcept : text_{text} {}
+  ~Wiping() { wipe(text_); }
+  Wiping(const Wiping&) = delete;
+  Wiping& operator=(const Wiping&) = delete;
+
+ private:
+  std::string& text_;
+};
 
 }  // namespace
 
@@ -71,28 +84,31 @@ void wipe(std::string& text) noexcept {
   text.clear();
 }
 
-Admin::Admin(const Address& address, const Patience& patience)
-    : connection_{address, Connection::Sends::at_once, patience} {}
+Outcome<Admin> Admin::open(const Address& address, const Patience& patience) {
+  auto connection = Connection::open(address, Connection::Sends::at_once, patience);
+  if (!connection) return connection.problem();
+  return Admin{std::move(*connection)};
+}
 
-std::string Admin::exchange(const std::string& body, const Patience& patience) {
+Outcome<void> Admin::send(const std::string& body, const Patience& patience) {
   std::string request;
-  request.reserve(kAdminLengthBytes + body.size());  // So that it is not moved about: it may hold a password.
+  const Wiping wiping{request};
+  // So that it is not moved about: it may hold a password.
+  request.reserve(kAdminLengthBytes + body.size());
   append_admin_frame(request, body);
-  try {
-    connection_.send(request, patience);
-  } catch (...) {
-    wipe(request);
-    throw;
-  }
-  wipe(request);
+  return connection_.send(request, patience);
+}
+
+Outcome<std::string> Admin::exchange(const std::string& body, const Patience& patience) {
+  if (auto sent = send(body, patience); !sent) return sent.problem();
   for (;;) {
     const Bytes there = inbox_.bytes();
     if (there.size() >= kAdminLengthBytes) {
       const std::size_t length = admin_length(there.data());
       if (length > kMaxAnswer) {
-        throw Problem{Errc::corrupt, connection_.name() +
-                                         " answers with no JSON behind its length: is it "
-                                         "`leat serve`, and is this its admin port?"};
+        return Problem{Errc::corrupt, connection_.name() +
+                                          " answers with no JSON behind its length: is it "
+                                          "`leat serve`, and is this its admin port?"};
       }
       if (there.size() >= kAdminLengthBytes + length) {
         std::string answer{Bytes{there.subspan(kAdminLengthBytes, length)}.text()};
@@ -100,55 +116,57 @@ std::string Admin::exchange(const std::string& body, const Patience& patience) {
         return answer;
       }
     }
-    if (!inbox_.read(connection_) && !connection_.wait_readable(patience))
-      throw connection_.gave_up(patience, "no answer");
+    if (auto came = inbox_.wait(connection_, patience, "no answer"); !came) return came.problem();
   }
 }
 
-Json Admin::ask(const Json& command, const Patience& patience) {
-  std::string body = dump(command);
-  std::string text;
-  try {
-    text = exchange(body, patience);
-  } catch (...) {
-    wipe(body);
-    throw;
-  }
-  wipe(body);
-  const auto check = [this](int depth, Json::parse_event_t, const Json&) {
-    if (depth <= kMaxDepth) return true;
-    throw Problem{Errc::corrupt, connection_.name() + " answers with JSON in JSON, too deep"};
+Outcome<Json> Admin::ask(const Json& command, const Patience& patience) {
+  auto body = dump(command);
+  if (!body) return body.problem();
+  const Wiping wiping{*body};
+  const auto text = exchange(*body, patience);
+  if (!text) return text.problem();
+  bool is_too_deep = false;
+  const auto check = [&](int depth, Json::parse_event_t, const Json&) {
+    is_too_deep = is_too_deep || depth > kMaxDepth;
+    return !is_too_deep;  // What is not kept takes no memory.
   };
-  Json answer = Json::parse(text, check, false);
+  Json answer = Json::parse(*text, check, false);
+  if (is_too_deep)
+    return Problem{Errc::corrupt, connection_.name() + " answers with JSON in JSON, too deep"};
   if (!answer.is_object() || text_at(answer, "status").empty())
-    throw Problem{Errc::corrupt, connection_.name() + " answers '" + shown(text) + "'"};
+    return Problem{Errc::corrupt, connection_.name() + " answers '" + shown(*text) + "'"};
   if (text_at(answer, "status") == "ok") return answer;
   const std::string why = text_at(answer, "description");
   const Errc code = code_of(why);
-  throw Problem{code, connection_.name() + " refuses: " + shown(why) + advice_for(code)};
+  return Problem{code, connection_.name() + " refuses: " + shown(why) + advice_for(code)};
 }
 
-void Admin::ping(const Patience& patience) {
-  const std::string answer = exchange(R"({"cmd":"ping"})", patience);
-  if (answer != "pong")
-    throw Problem{Errc::corrupt, connection_.name() + " answers '" + shown(answer) + "'"};
+Outcome<void> Admin::ping(const Patience& patience) {
+  const auto answer = exchange(R"({"cmd":"ping"})", patience);
+  if (!answer) return answer.problem();
+  if (*answer != "pong")
+    return Problem{Errc::corrupt, connection_.name() + " answers '" + shown(*answer) + "'"};
+  return {};
 }
 
-void Admin::create_topic(const Credentials& administrator, const NewTopic& topic,
-                         const Patience& patience) {
-  ask({{"cmd", "create_topic"},
-       {"admin_user_id", administrator.user},
-       {"admin_password", administrator.password},
-       {"topic", topic.name},
-       {"user_id", topic.user.user},
-       {"password", topic.user.password},
-       {"broker_type", topic.type}},
-      patience);
+Outcome<void> Admin::create_topic(const Credentials& administrator, const NewTopic& topic,
+                                  const Patience& patience) {
+  const auto answer = ask({{"cmd", "create_topic"},
+                           {"admin_user_id", administrator.user},
+                           {"admin_password", administrator.password},
+                           {"topic", topic.name},
+                           {"user_id", topic.user.user},
+                           {"password", topic.user.password},
+                           {"broker_type", topic.type}},
+                          patience);
+  if (!answer) return answer.problem();
+  return {};
 }
 
-Joined Admin::join(const std::string& topic, const Credentials& user, Role role,
-                   const Patience& patience) {
-  const Json answer = ask({{"cmd", "join"},
+Outcome<Joined> Admin::join(const std::string& topic, const Credentials& user, Role role,
+                            const Patience& patience) {
+  const auto answer = ask({{"cmd", "join"},
                            {"topic", topic},
                            {"user_id", user.user},
                            {"password", user.password},
@@ -156,27 +174,32 @@ Joined Admin::join(const std::string& topic, const Credentials& user, Role role,
                            {"connection_type", "socket"},
                            {"leat", 1}},
                           patience);
-  const std::string token = text_at(answer, "token");
+  if (!answer) return answer.problem();
+  const std::string token = text_at(*answer, "token");
   if (token.empty()) {
-    throw Problem{Errc::unsupported,
-                  connection_.name() + " gives no token: it is none of `leat serve`"};
+    return Problem{Errc::unsupported,
+                   connection_.name() + " gives no token: it is none of `leat serve`"};
   }
-  return {role, topic, parse_tcp_uri(text_at(answer, "bind_uri")), token};
+  auto address = parse_tcp_uri(text_at(*answer, "bind_uri"));
+  if (!address) return address.problem();
+  return Joined{role, topic, *address, token};
 }
 
-Stats Admin::stats(const std::string& topic, const Credentials& user, const Patience& patience) {
-  const Json answer =
+Outcome<Stats> Admin::stats(const std::string& topic, const Credentials& user,
+                            const Patience& patience) {
+  const auto answer =
       ask({{"cmd", "stats"}, {"topic", topic}, {"user_id", user.user}, {"password", user.password}},
           patience);
-  return {.topic = text_at(answer, "topic"),
-          .topic_type = text_at(answer, "topic_type"),
-          .queue_size = number_at(answer, "queue_size"),
-          .messages_sent = number_at(answer, "messages_sent"),
-          .messages_received = number_at(answer, "messages_received"),
-          .publishers_count = number_at(answer, "publishers_count"),
-          .subscribers_count = number_at(answer, "subscribers_count"),
-          .total_bytes_written = number_at(answer, "total_bytes_written"),
-          .total_bytes_read = number_at(answer, "total_bytes_read")};
+  if (!answer) return answer.problem();
+  return Stats{.topic = text_at(*answer, "topic"),
+               .topic_type = text_at(*answer, "topic_type"),
+               .queue_size = number_at(*answer, "queue_size"),
+               .messages_sent = number_at(*answer, "messages_sent"),
+               .messages_received = number_at(*answer, "messages_received"),
+               .publishers_count = number_at(*answer, "publishers_count"),
+               .subscribers_count = number_at(*answer, "subscribers_count"),
+               .total_bytes_written = number_at(*answer, "total_bytes_written"),
+               .total_bytes_read = number_at(*answer, "total_bytes_read")};
 }
 
 }  // namespace leat::lightq

@@ -1,9 +1,10 @@
 // A connection to a broker's administration: JSON objects behind their length, 4 bytes in network byte order.
 //
-//     Admin admin{address, {Deadline{5s}}};
-//     admin.create_topic({"lightq_admin", password}, {.topic = "news", .user = {"ann", "…"}}, patience);
-//     Joined joined = admin.join("news", {"ann", "…"}, Role::producer, patience);
-//     Producer producer{joined, {}, patience};
+//     Outcome<Admin> admin = Admin::open(address, {Deadline{5s}});
+//     if (!admin) return admin.problem();
+//     Outcome<Joined> joined = admin->join("news", {"ann", "…"}, Role::producer, patience);
+//     if (!joined) return joined.problem();
+//     Outcome<Producer> producer = Producer::open(*joined, {}, patience);
 //
 // Commands: docs/guide/broker.md, "Commands". Belongs to one thread. After a Problem other than an answer of the broker
 // (permission, not_found, exists, busy, unsupported, invalid_argument) the connection is of no more use.
@@ -57,7 +58,7 @@ class Admin {
   static constexpr std::size_t kMaxAnswer = 16 << 20;  // 10,000 topics need 5 MiB.
 
   // Connects: not_found, timeout, stopped, io_error.
-  Admin(const Address& address, const Patience& patience);
+  static Outcome<Admin> open(const Address& address, const Patience& patience);
   // Takes a connection, for tests.
   explicit Admin(Connection connection) : connection_{std::move(connection)} {}
 
@@ -65,20 +66,21 @@ class Admin {
   //   permission, not_found, exists, busy, unsupported, invalid_argument   the broker refused; the sentence says why
   //   corrupt   the answer is none
   //   closed, timeout, stopped, io_error
-  nlohmann::json ask(const nlohmann::json& command, const Patience& patience);
+  Outcome<nlohmann::json> ask(const nlohmann::json& command, const Patience& patience);
   // Whether it is a broker, and alive.
-  void ping(const Patience& patience);
+  Outcome<void> ping(const Patience& patience);
 
-  void create_topic(const Credentials& administrator, const NewTopic& topic,
-                    const Patience& patience);
+  Outcome<void> create_topic(const Credentials& administrator, const NewTopic& topic,
+                             const Patience& patience);
   // The place of the data port comes from the broker, and is only checked to be an address.
-  Joined join(const std::string& topic, const Credentials& user, Role role,
-              const Patience& patience);
-  Stats stats(const std::string& topic, const Credentials& user, const Patience& patience);
+  Outcome<Joined> join(const std::string& topic, const Credentials& user, Role role,
+                       const Patience& patience);
+  Outcome<Stats> stats(const std::string& topic, const Credentials& user, const Patience& patience);
 
  private:
+  Outcome<void> send(const std::string& body, const Patience& patience);
   // The body of the answer.
-  std::string exchange(const std::string& body, const Patience& patience);
+  Outcome<std::string> exchange(const std::string& body, const Patience& patience);
 
   Connection connection_;
   Inbox inbox_;

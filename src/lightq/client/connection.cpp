@@ -37,7 +37,7 @@ bool wait_for(int socket, short events, const Patience& patience) {
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-Addresses look_up(const Address& address, const std::string& name) {
+Outcome<Addresses> look_up(const Address& address, const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
@@ -45,13 +45,18 @@ Addresses look_up(const Address& address, const std::string& name) {
   const int error =
       ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0)
-    throw Problem{Errc::not_found, "cannot reach " + name + ": " + ::gai_strerror(error)};
-  return {found, &::freeaddrinfo};
+    return Problem{Errc::not_found, "cannot reach " + name + ": " + ::gai_strerror(error)};
+  return Addresses{found, &::freeaddrinfo};
 }
 
 void set(int socket, int level, int option, int value) noexcept {
   (void)::setsockopt(socket, level, option, &value,
                      sizeof value);  // Works without, only less well.
+}
+
+Problem give_up(const std::string& name, const Patience& patience, const std::string& what) {
+  if (patience.stop.stop_requested()) return {Errc::stopped, "stopped; " + name + ": " + what};
+  return {Errc::timeout, name + ": " + what + " in time"};
 }
 
 // Returns 0, or the reason.
@@ -66,11 +71,13 @@ int connect_to(int socket, const addrinfo& to, const Patience& patience) {
 
 }  // namespace
 
-Connection::Connection(const Address& address, Sends sends, const Patience& patience)
-    : name_{"the broker at " + address.text()} {
-  const Addresses found = look_up(address, name_);
+Outcome<Connection> Connection::open(const Address& address, Sends sends,
+                                     const Patience& patience) {
+  const std::string name = "the broker at " + address.text();
+  const auto found = look_up(address, name);
+  if (!found) return found.problem();
   int error = ENOENT;
-  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
     detail::Fd socket{::socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     error = socket ? connect_to(socket.get(), *one, patience) : errno;
     if (error != 0) continue;
@@ -80,14 +87,13 @@ Connection::Connection(const Address& address, Sends sends, const Patience& pati
     set(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, 60);
     set(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, 15);
     set(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, 4);
-    socket_ = std::move(socket);
-    return;
+    return Connection{std::move(socket), name};
   }
-  if (error == ETIMEDOUT) throw gave_up(patience, "no connection");
+  if (error == ETIMEDOUT) return give_up(name, patience, "no connection");
   const bool is_absent = error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
-  throw Problem{is_absent ? Errc::not_found : Errc::io_error,
-                "cannot reach " + name_ + ": " + std::strerror(error) +
-                    (error == ECONNREFUSED ? "; is it running, and is the port right?" : "")};
+  return Problem{is_absent ? Errc::not_found : Errc::io_error,
+                 "cannot reach " + name + ": " + std::strerror(error) +
+                     (error == ECONNREFUSED ? "; is it running, and is the port right?" : "")};
 }
 
 Connection::Connection(detail::Fd socket, std::string name)
@@ -95,15 +101,18 @@ Connection::Connection(detail::Fd socket, std::string name)
   (void)::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
 }
 
-void Connection::send(std::string_view bytes, const Patience& patience) {
+Outcome<void> Connection::send(std::string_view bytes, const Patience& patience) {
   while (!bytes.empty()) {
-    bytes.remove_prefix(send_some(bytes));
+    const auto sent = send_some(bytes);
+    if (!sent) return sent.problem();
+    bytes.remove_prefix(*sent);
     if (!bytes.empty() && !wait_for(socket_.get(), POLLOUT, patience))
-      throw gave_up(patience, "it takes nothing more");
+      return gave_up(patience, "it takes nothing more");
   }
+  return {};
 }
 
-std::size_t Connection::send_some(std::string_view bytes) {
+Outcome<std::size_t> Connection::send_some(std::string_view bytes) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     const ::ssize_t count =
@@ -113,19 +122,19 @@ std::size_t Connection::send_some(std::string_view bytes) {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      throw ended(errno);
+      return ended(errno);
     }
   }
   return sent;
 }
 
-std::size_t Connection::receive_some(std::byte* to, std::size_t size) {
+Outcome<std::size_t> Connection::receive_some(std::byte* to, std::size_t size) {
   for (;;) {
     const ::ssize_t count = ::recv(socket_.get(), to, size, 0);
     if (count > 0) return static_cast<std::size_t>(count);
-    if (count == 0) throw ended(0);
-    if (errno == EAGAIN) return 0;
-    if (errno != EINTR) throw ended(errno);
+    if (count == 0) return ended(0);
+    if (errno == EAGAIN) return std::size_t{0};
+    if (errno != EINTR) return ended(errno);
   }
 }
 
@@ -137,8 +146,7 @@ bool Connection::wait_readable(const Patience& patience, bool or_writable) {
 void Connection::end_sending() noexcept { (void)::shutdown(socket_.get(), SHUT_WR); }
 
 Problem Connection::gave_up(const Patience& patience, const std::string& what) const {
-  if (patience.stop.stop_requested()) return {Errc::stopped, "stopped; " + name_ + ": " + what};
-  return {Errc::timeout, name_ + ": " + what + " in time"};
+  return give_up(name_, patience, what);
 }
 
 Problem Connection::ended(int error) const {

@@ -1,11 +1,16 @@
 // A TCP connection to a broker, with deadlines.
 //
-//     Connection connection{{"127.0.0.1", 5500}, "the broker", {Deadline{5s}}};
-//     connection.send("hello", {Deadline{1s}});
-//     while (connection.wait_readable({Deadline{1s}})) inbox.read(connection);
+//     auto connection = Connection::open({"127.0.0.1", 5500}, Connection::Sends::at_once, {Deadline{5s}});
+//     if (!connection) return connection.problem();
+//     if (auto sent = connection->send("hello", {Deadline{1s}}); !sent) return sent.problem();
 //
 // Belongs to one thread. Not after fork(): both processes would talk on it. When it fails once, it has failed for good;
 // whoever wants another one makes it.
+//
+// A sentence of a Problem has no full stop and never contains a password. What a broker said is in it only in part, and
+// without control characters. The codes: not_found: nobody listens there, or the broker has no such topic. permission:
+// wrong user or password. timeout, stopped: see Patience. closed: the connection has ended. corrupt: the broker sent
+// what no broker sends. Others are as in leat/result.hpp.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +19,8 @@
 
 #include "address.hpp"
 #include "leat/os/fd.hpp"
-#include "problem.hpp"
+#include "outcome/outcome.hpp"
+#include "patience.hpp"
 
 namespace leat::lightq {
 
@@ -26,19 +32,19 @@ class Connection {
   // Connects. Looking up a name is not ended by the deadline, only by the system's own.
   //   not_found   no such name, or nobody listens
   //   timeout, stopped, io_error
-  Connection(const Address& address, Sends sends, const Patience& patience);
+  static Outcome<Connection> open(const Address& address, Sends sends, const Patience& patience);
   // Takes a connected socket, for tests.
   Connection(detail::Fd socket, std::string name);
 
   // Hands all of it to the kernel.
   //   closed, timeout, stopped   a part of it may have been sent
-  void send(std::string_view bytes, const Patience& patience);
+  Outcome<void> send(std::string_view bytes, const Patience& patience);
   // Hands over what the kernel takes now; returns how much.
   //   closed
-  std::size_t send_some(std::string_view bytes);
+  Outcome<std::size_t> send_some(std::string_view bytes);
   // Takes at most `size` bytes; 0: nothing is there now.
   //   closed   the other side has ended the connection, and all it sent was taken
-  std::size_t receive_some(std::byte* to, std::size_t size);
+  Outcome<std::size_t> receive_some(std::byte* to, std::size_t size);
 
   // Waits until there is something to take, or the end; with `or_writable` also until more can be sent. False: the
   // deadline has passed, or a stop was requested.

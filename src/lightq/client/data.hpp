@@ -1,21 +1,25 @@
 // Data connections to a topic of a broker, with raw framing: one sends messages, the other gets them.
 //
-//     Producer producer{admin.join("news", user, Role::producer, patience), {}, patience};
-//     producer.publish("hello", patience);
-//     producer.wait_published(producer.sent(), patience);       // the topic has it
+//     auto producer = Producer::open(*admin.join("news", user, Role::producer, patience), {}, patience);
+//     auto published = producer->publish("hello", patience);
+//     if (published) published = producer->wait_published(producer->sent(), patience);
+//     if (!published) return published.problem();               // else the topic has it
 //
-//     Consumer consumer{admin.join("news", user, Role::puller, patience), {.acknowledges = true}, patience};
-//     while (auto message = consumer.next(patience)) { use(message->text()); consumer.acknowledge(); }
+//     auto consumer = Consumer::open(*admin.join("news", user, Role::puller, patience), {.acknowledges = true}, patience);
+//     auto message = consumer->next(patience);
+//     if (!message) return message.problem();
+//     if (*message) { use((*message)->text()); consumer->acknowledge(); }
 //
-// Each belongs to one thread, and not to a forked child. Every call may throw a Problem: `closed` when the connection has
-// ended, `corrupt` when the broker breaks the protocol. After it the object is of no more use; the caller joins again
-// if it wants to go on. What is sent and received: docs/guide/broker.md, "Without ZeroMQ".
+// Each belongs to one thread, and not to a forked child. Every call may fail: `closed` when the connection has ended,
+// `corrupt` when the broker breaks the protocol. After that the object is of no more use; the caller joins again if it
+// wants to go on. What is sent and received: docs/guide/broker.md, "Without ZeroMQ".
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "admin.hpp"
 
@@ -34,34 +38,38 @@ class Producer {
   // Connects to the data port and waits until the broker lets it in.
   //   permission   the token is wrong
   //   not_found, timeout, stopped, closed, corrupt, io_error
-  Producer(const Joined& joined, const ProducerOptions& options, const Patience& patience);
+  static Outcome<Producer> open(const Joined& joined, const ProducerOptions& options,
+                                const Patience& patience);
   // Takes a connection that has not said hello, for tests.
-  Producer(Connection connection, const Joined& joined, const ProducerOptions& options,
-           const Patience& patience);
+  static Outcome<Producer> open(Connection connection, const Joined& joined,
+                                const ProducerOptions& options, const Patience& patience);
 
   // Takes a message. Waits only if the broker takes none (its topic is full) and kMaxUnsent bytes wait here already.
   //   too_large         more than kMaxMessage; nothing happened
   //   timeout, stopped  the message was not taken; the call may be repeated
-  void publish(std::string_view message, const Patience& patience = {});
+  Outcome<void> publish(std::string_view message, const Patience& patience = {});
   // Hands to the kernel what was collected.
   //   timeout, stopped  the call may be repeated
-  void flush(const Patience& patience = {});
+  Outcome<void> flush(const Patience& patience = {});
 
   // How many messages publish() has taken.
   std::uint64_t sent() const noexcept { return sent_; }
   // How many of them the broker has said to be in the topic: the first ones, in order. They outlive a broker that is
   // killed. Takes what has come from it, without waiting.
-  std::uint64_t published();
+  Outcome<std::uint64_t> published();
   // Flushes, and waits until published() is at least `count`.
   //   timeout, stopped  the call may be repeated
-  void wait_published(std::uint64_t count, const Patience& patience = {});
+  Outcome<void> wait_published(std::uint64_t count, const Patience& patience = {});
 
   static constexpr std::size_t kMaxUnsent = 1 << 20;
 
  private:
+  Producer(Connection connection, const Joined& joined, const ProducerOptions& options)
+      : connection_{std::move(connection)}, options_{options}, topic_{joined.topic} {}
+
   std::size_t unsent() const noexcept { return out_.size() - begin_; }
-  void send_some();
-  void take_counts();
+  Outcome<void> send_some();
+  Outcome<void> take_counts();
   Problem explained(const Problem& problem) const;
 
   Connection connection_;
@@ -83,12 +91,13 @@ struct ConsumerOptions {
 class Consumer {
  public:
   // As Producer. The role is that of the join: puller or subscriber.
-  Consumer(const Joined& joined, const ConsumerOptions& options, const Patience& patience);
-  Consumer(Connection connection, const Joined& joined, const ConsumerOptions& options,
-           const Patience& patience);
+  static Outcome<Consumer> open(const Joined& joined, const ConsumerOptions& options,
+                                const Patience& patience);
+  static Outcome<Consumer> open(Connection connection, const Joined& joined,
+                                const ConsumerOptions& options, const Patience& patience);
 
   // The next message, valid until the next call. None: the deadline has passed, or a stop was requested.
-  std::optional<Bytes> next(const Patience& patience = {});
+  Outcome<std::optional<Bytes>> next(const Patience& patience = {});
   // Whether next() needs nothing from the network.
   bool has_next() const noexcept;
 
@@ -100,15 +109,21 @@ class Consumer {
     if (count > done_ && count <= received_) done_ = count;
   }
   // Tells it without waiting, as far as the kernel takes it.
-  void send_count();
+  Outcome<void> send_count();
   // Tells it, ends the connection, and waits until the broker has closed it: then what was acknowledged is settled.
   // Messages that come meanwhile are dropped (and, with acknowledgements, go to others).
   //   timeout, stopped
-  void finish(const Patience& patience = {});
+  Outcome<void> finish(const Patience& patience = {});
 
   std::uint64_t received() const noexcept { return received_; }
 
  private:
+  Consumer(Connection connection, const ConsumerOptions& options)
+      : connection_{std::move(connection)}, options_{options} {}
+
+  // Why the connection ended: `closed` if the broker has closed it.
+  Problem finish_and_wait(const Patience& patience);
+
   Connection connection_;
   Inbox inbox_;
   ConsumerOptions options_;

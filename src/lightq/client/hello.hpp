@@ -1,6 +1,7 @@
 // How a client of raw framing is let in.
 //
-//     introduce(connection, inbox, joined, false, patience);    // what comes now are counts or messages
+//     auto in = introduce(connection, inbox, joined, false, patience);
+//     if (!in) return in.problem();    // what comes now are counts or messages
 #pragma once
 
 #include "admin.hpp"
@@ -11,7 +12,7 @@ namespace leat::lightq {
 //   permission   the broker refuses
 //   corrupt      that is no answer
 //   closed, timeout, stopped, io_error
-void introduce(Connection& connection, Inbox& inbox, const Joined& joined, bool acknowledges,
-               const Patience& patience);
+Outcome<void> introduce(Connection& connection, Inbox& inbox, const Joined& joined,
+                        bool acknowledges, const Patience& patience);
 
 }  // namespace leat::lightq

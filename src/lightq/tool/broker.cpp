@@ -45,24 +45,26 @@ struct BrokerArguments {
       "in Leat's sources builds it"};
 }
 
+Outcome<void> try_create_test(const lightq::Address& address, const std::string& admin_password,
+                              const std::string& type, const Deadline& deadline) {
+  auto admin = lightq::Admin::open(address, {deadline});
+  if (!admin) return admin.problem();
+  const std::string password = password_of({}, "LEAT_PASSWORD", kTopicUser, true);
+  return admin->create_topic({kAdminUser, admin_password},
+                             {.name = "test", .type = type, .user = {kTopicUser, password}},
+                             {deadline});
+}
+
 // Waits for the broker and makes the topic that LightQ's first program made.
 void create_test(const lightq::Address& address, const std::string& admin_password,
                  const std::string& type) {
   const Deadline deadline{std::chrono::seconds{20}};
   for (;;) {
-    try {
-      lightq::Admin admin{address, {deadline}};
-      const std::string password = password_of({}, "LEAT_PASSWORD", kTopicUser, true);
-      admin.create_topic({kAdminUser, admin_password},
-                         {.name = "test", .type = type, .user = {kTopicUser, password}},
-                         {deadline});
+    const auto created = try_create_test(address, admin_password, type, deadline);
+    if (created || created.problem().code == Errc::exists) return;  // Made by an earlier run.
+    if (created.problem().code != Errc::not_found || deadline.passed()) {
+      print_notice(fmt::format("topic test was not made: {}", created.problem().sentence));
       return;
-    } catch (const lightq::Problem& problem) {
-      if (problem.code() == Errc::exists) return;  // Made by an earlier run.
-      if (problem.code() != Errc::not_found || deadline.passed()) {
-        print_notice(fmt::format("topic test was not made: {}", problem.what()));
-        return;
-      }
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
@@ -102,7 +104,7 @@ void run_broker(const BrokerArguments& arguments) {
     create_test_meanwhile({ip == "0.0.0.0" ? "127.0.0.1" : ip, static_cast<std::uint16_t>(port)},
                           password, arguments.words[0]);
   }
-  detail::Fd pipe = lightq::password_pipe(password);
+  const detail::Fd pipe = or_fail(lightq::password_pipe(password));
   ::fcntl(pipe.get(), F_SETFD, 0);
   std::vector<std::string> words{"leat-serve", "--lightq-port", std::to_string(port),
                                  "--admin-password-file", fmt::format("/dev/fd/{}", pipe.get())};
@@ -139,7 +141,7 @@ void add_broker(CLI::App& app) {
       "Other settings: the variables of `leat serve`, such as LEAT_DATA_AUTH=joined for LightQ's "
       "own "
       "clients.\nExample:\n  leat lightq broker -b 5500\n  leat lightq broker queue");
-  command->callback([arguments] { run_command([&] { run_broker(*arguments); }); });
+  command->callback([arguments] { run_broker(*arguments); });
 }
 
 }  // namespace leat::lightq_tool

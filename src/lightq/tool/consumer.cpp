@@ -12,7 +12,6 @@
 namespace leat::lightq_tool {
 namespace {
 
-using lightq::Admin;
 using lightq::Consumer;
 using lightq::Role;
 
@@ -34,12 +33,12 @@ std::int64_t time_in(std::string_view message) {
 
 void consume(std::uint64_t count, const lightq::Address& address, const lightq::Credentials& user,
              const std::string& topic) {
-  Admin admin{address, to_connect()};
-  Consumer consumer{
-      admin.join(topic, user, Role::puller, to_answer()), {.acknowledges = true}, to_connect()};
+  auto admin = or_fail(lightq::Admin::open(address, to_connect()));
+  const auto joined = or_fail(admin.join(topic, user, Role::puller, to_answer()));
+  auto consumer = or_fail(Consumer::open(joined, {.acknowledges = true}, to_connect()));
   RunReport run;
   while (run.messages < count) {
-    const auto message = consumer.next();
+    const auto message = or_fail(consumer.next());
     if (run.messages == 0) {
       run.start();
       run.producer_started_ms = time_in(message->text());
@@ -48,7 +47,7 @@ void consume(std::uint64_t count, const lightq::Address& address, const lightq::
     consumer.acknowledge();
   }
   run.end();
-  consumer.finish(to_answer());
+  or_fail(consumer.finish(to_answer()));
   print_consumed(run);
 }
 
@@ -71,13 +70,13 @@ void consume_old(const ConsumerArguments& arguments) {
   const Role role = mode == "sub" ? Role::subscriber : Role::puller;
   const lightq::Address address = arguments.client.address(5000);
   const lightq::Credentials user = arguments.client.credentials(address);
-  Admin admin{address, to_connect()};
-  Consumer consumer{admin.join(arguments.client.topic, user, role, to_answer()),
-                    {.acknowledges = role == Role::puller},
-                    to_connect()};
+  auto admin = or_fail(lightq::Admin::open(address, to_connect()));
+  const auto joined = or_fail(admin.join(arguments.client.topic, user, role, to_answer()));
+  auto consumer =
+      or_fail(Consumer::open(joined, {.acknowledges = role == Role::puller}, to_connect()));
   RunReport run;
   for (;;) {
-    const auto message = consumer.next();
+    const auto message = or_fail(consumer.next());
     const bool is_stop = message->text() == "STOP";
     consumer.acknowledge();
     if (is_stop && run.messages == 0) continue;
@@ -86,7 +85,7 @@ void consume_old(const ConsumerArguments& arguments) {
     if (is_stop) break;
   }
   run.end();
-  consumer.finish(to_answer());
+  or_fail(consumer.finish(to_answer()));
   print_old(run, "received");
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lightq/client/password.hpp"
+#include "lightq/client/shown.hpp"
 #include "tool/program.hpp"
 
 namespace leat::lightq_tool {
@@ -79,7 +80,7 @@ void add_password_options(CLI::App& command, PasswordOptions& options, char lett
 std::string password_of(const PasswordOptions& options, const char* variable,
                         const std::string& user, bool is_at_127_0_0_1) {
   if (!options.given.empty()) return options.given;
-  if (!options.file.empty()) return lightq::password_from_file(options.file);
+  if (!options.file.empty()) return or_fail(lightq::password_from_file(options.file));
   const char* const value = std::getenv(variable);
   if (value != nullptr && *value != '\0') return value;
   if (!is_at_127_0_0_1) {
@@ -95,7 +96,7 @@ std::string password_of(const PasswordOptions& options, const char* variable,
   return kDocumentedPassword;
 }
 
-lightq::Address broker_of(const std::string& uri) { return lightq::parse_tcp_uri(uri); }
+lightq::Address broker_of(const std::string& uri) { return or_fail(lightq::parse_tcp_uri(uri)); }
 
 // --- Options of clients --------------------------------------------------------------------------
 
@@ -173,14 +174,6 @@ void check_no_directory(const CLI::App& command) {
     throw Failure{kExitUsage, fmt::format("{}: the broker knows where its topics live; only "
                                           "`leat lightq broker` takes it",
                                           directory->get_name())};
-  }
-}
-
-void run_command(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const lightq::Problem& problem) {
-    throw Failure{tool::exit_code_for(problem.code()), problem.what()};
   }
 }
 

@@ -2,7 +2,7 @@
 //
 //     auto client = std::make_shared<ClientOptions>();
 //     add_client_options(command, *client);
-//     command.callback([client] { run_command([&] { produce(*client); }); });
+//     command.callback([client] { produce(*client); });
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,6 +20,7 @@ namespace leat::lightq_tool {
 
 using lightq::to_answer;
 using lightq::to_connect;
+using tool::or_fail;
 
 inline constexpr char kAdminUser[] = "lightq_admin";
 inline constexpr char kTopicUser[] = "test_admin";
@@ -78,8 +79,6 @@ std::string partition_name(const std::string& topic, std::uint64_t number);
 void for_each_partition(const std::string& topic, std::uint64_t partitions,
                         const std::function<void(const std::string&)>& work);
 
-// Does the work of a command; what the client throws ends it with the right exit code.
-void run_command(const std::function<void()>& work);
 // Fails if --dir or --data-dir was given: a broker knows where its topics live.
 void check_no_directory(const CLI::App& command);
 
@@ -89,7 +88,7 @@ void on_either_form(CLI::App& command, std::shared_ptr<Arguments> arguments,
                     void (*new_form)(const Arguments&), void (*old_form)(const Arguments&)) {
   command.callback([=, &command] {
     check_no_directory(command);
-    run_command([&] { (arguments->words.empty() ? new_form : old_form)(*arguments); });
+    (arguments->words.empty() ? new_form : old_form)(*arguments);
   });
 }
 

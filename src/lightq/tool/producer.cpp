@@ -15,7 +15,6 @@
 namespace leat::lightq_tool {
 namespace {
 
-using lightq::Admin;
 using lightq::Producer;
 using lightq::Role;
 
@@ -39,18 +38,19 @@ std::string random_text(std::size_t size) {
 // Sends messages to a partition. The first one carries the time, for the consumer's report.
 void produce(const ProducerArguments& arguments, const lightq::Address& address,
              const lightq::Credentials& user, const std::string& topic) {
-  Admin admin{address, to_connect()};
-  Producer producer{admin.join(topic, user, Role::producer, to_answer()), {}, to_connect()};
+  auto admin = or_fail(lightq::Admin::open(address, to_connect()));
+  const auto joined = or_fail(admin.join(topic, user, Role::producer, to_answer()));
+  auto producer = or_fail(Producer::open(joined, {}, to_connect()));
   const std::string message = random_text(arguments.size);
   RunReport run;
   run.start();
   const auto send = [&](std::string_view text) {
-    producer.publish(text);
+    or_fail(producer.publish(text));
     run.add(text.size());
   };
   send(std::to_string(run.started_ms));
   while (run.messages < arguments.client.messages) send(message);
-  producer.wait_published(producer.sent());
+  or_fail(producer.wait_published(producer.sent()));
   run.end();
   print_produced(run, topic);
 }
@@ -83,25 +83,26 @@ void produce_old(const ProducerArguments& arguments) {
   const lightq::Address address = arguments.client.address(5000);
   const lightq::Credentials user = arguments.client.credentials(address);
   const std::string& topic = arguments.client.topic;
-  Admin admin{address, to_connect()};
-  Producer producer{admin.join(topic, user, Role::producer, to_answer()), {}, to_connect()};
-  while (admin.stats(topic, user, to_answer()).subscribers_count == 0)
+  auto admin = or_fail(lightq::Admin::open(address, to_connect()));
+  const auto joined = or_fail(admin.join(topic, user, Role::producer, to_answer()));
+  auto producer = or_fail(Producer::open(joined, {}, to_connect()));
+  while (or_fail(admin.stats(topic, user, to_answer())).subscribers_count == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds{100});
   const std::string message = random_text(size);
   RunReport run;
   run.start();
   while (run.messages < count) {
-    producer.publish(message);
+    or_fail(producer.publish(message));
     run.add(message.size());
     if (run.messages % kReportEvery == 0) {
-      fmt::print("Stats : {}\n", stats_text(admin.stats(topic, user, to_answer())));
+      fmt::print("Stats : {}\n", stats_text(or_fail(admin.stats(topic, user, to_answer()))));
       std::fflush(stdout);
     }
   }
-  producer.wait_published(producer.sent());
+  or_fail(producer.wait_published(producer.sent()));
   run.end();
-  for (int i = 0; i < 3; ++i) producer.publish("STOP");
-  producer.wait_published(producer.sent());
+  for (int i = 0; i < 3; ++i) or_fail(producer.publish("STOP"));
+  or_fail(producer.wait_published(producer.sent()));
   print_old(run, "sent");
 }
 

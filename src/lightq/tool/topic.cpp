@@ -30,13 +30,13 @@ void create(const TopicArguments& arguments) {
       password_of(arguments.admin_password, "LEAT_ADMIN_PASSWORD", arguments.admin, is_local)};
   const lightq::Credentials user{
       arguments.user, password_of(arguments.password, "LEAT_PASSWORD", arguments.user, is_local)};
-  lightq::Admin admin{address, to_connect()};
+  auto admin = or_fail(lightq::Admin::open(address, to_connect()));
   for (std::uint64_t number = 1; number <= arguments.partitions; ++number) {
     const std::string name = partition_name(arguments.topic, number);
     fmt::print("creating topic {}\n", name);
     std::fflush(stdout);
-    admin.create_topic(administrator, {.name = name, .type = arguments.type, .user = user},
-                       to_answer());
+    or_fail(admin.create_topic(administrator, {.name = name, .type = arguments.type, .user = user},
+                               to_answer()));
   }
   fmt::print("topic {} created successfully\n", arguments.topic);
 }
@@ -71,7 +71,7 @@ void add_topic(CLI::App& app) {
   command->footer("Example:\n  leat lightq topic -t news -s file");
   command->callback([arguments, command] {
     check_no_directory(*command);
-    run_command([&] { create(*arguments); });
+    create(*arguments);
   });
 }
 

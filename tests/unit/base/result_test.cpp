@@ -107,6 +107,7 @@ TEST(Error, NumbersNeverChange) {
   EXPECT_EQ(static_cast<int>(Errc::timeout), 11);
   EXPECT_EQ(static_cast<int>(Errc::expired), 29);
   EXPECT_EQ(static_cast<int>(Errc::no_memory), 31);
+  EXPECT_EQ(static_cast<int>(Errc::not_with_durable), 36);
 }
 
 TEST(Error, SystemErrorsMapToTheirCodes) {

@@ -64,14 +64,14 @@ TEST(Group, IsNotFoundBeforeItIsMade) {
 
 TEST(Group, TopicThatOverwritesHasNone) {
   const TestTopic topic{{.policy = Policy::overwrite}};
-  EXPECT_EQ(code(topic->group("g")), Errc::not_allowed);
+  EXPECT_EQ(code(topic->group("g")), Errc::not_with_overwrite);
 }
 
 TEST(Group, BeginningAtATimeNeedsTimestamps) {
   const TestTopic topic;
-  EXPECT_EQ(code(topic->group("g", {.from = From::time_ms(0)})), Errc::not_allowed);
+  EXPECT_EQ(code(topic->group("g", {.from = From::time_ms(0)})), Errc::needs_timestamps);
   const Group group = must(topic->group("g"));
-  EXPECT_EQ(code(group.seek(From::time_ms(0))), Errc::not_allowed);
+  EXPECT_EQ(code(group.seek(From::time_ms(0))), Errc::needs_timestamps);
 }
 
 TEST(Group, SixtyFourFitAndTheNextDoesNot) {

@@ -585,7 +585,7 @@ TEST_F(ExpiredGroup, WhatIsGoneBeforeItIsHandedOutIsAGap) {
 
 TEST_F(ExpiredGroup, OnlyOfDurableTopics) {
   const TestTopic memory;
-  EXPECT_EQ(code(memory->group("g", {.on_expired = OnExpired::end})), Errc::not_allowed);
+  EXPECT_EQ(code(memory->group("g", {.on_expired = OnExpired::end})), Errc::needs_durable);
 }
 
 }  // namespace

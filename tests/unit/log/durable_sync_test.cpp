@@ -458,15 +458,15 @@ TEST_F(DurableSync, AReaderOfWhatIsDurableSleepsAlthoughItIsOvertaken) {
 TEST_F(DurableSync, OnlyDurableTopicsCanBeSynced) {
   auto topic = Topic::create("m", {.directory = temp_.path() + "/topics"});
   ASSERT_TRUE(topic);
-  EXPECT_EQ(topic->publisher({.acknowledge = Stage::durable}).error(), Errc::not_allowed);
-  EXPECT_EQ(topic->subscriber({.read = Stage::durable}).error(), Errc::not_allowed);
+  EXPECT_EQ(topic->publisher({.acknowledge = Stage::durable}).error(), Errc::needs_durable);
+  EXPECT_EQ(topic->subscriber({.read = Stage::durable}).error(), Errc::needs_durable);
   EXPECT_TRUE(topic->subscriber({.read = Stage::committed}));
   Publisher publisher = publisher_of(*topic, {.acknowledge = Stage::committed});
-  EXPECT_EQ(publisher.flush().error(), Errc::not_allowed);
-  EXPECT_EQ(publisher.request_sync().error(), Errc::not_allowed);
-  EXPECT_EQ(publisher.durable_fd().error(), Errc::not_allowed);
+  EXPECT_EQ(publisher.flush().error(), Errc::needs_durable);
+  EXPECT_EQ(publisher.request_sync().error(), Errc::needs_durable);
+  EXPECT_EQ(publisher.durable_fd().error(), Errc::needs_durable);
   EXPECT_EQ(publisher.durable_offset(), 0U);
-  EXPECT_EQ(topic->repair().error(), Errc::not_allowed);
+  EXPECT_EQ(topic->repair().error(), Errc::needs_durable);
 }
 
 TEST_F(DurableSync, IntervalsOutOfRangeAreRefused) {

@@ -463,10 +463,11 @@ TEST_F(Durable, WhatMakesNoSenseIsRefused) {
     if (i == 2) wrong.retain_all = true;
     if (i == 3) wrong.evict_after = std::chrono::seconds{1};
     if (i == 4) wrong.delete_when_unused = true;
-    EXPECT_EQ(Topic::create("d", wrong).error().code, Errc::not_allowed) << i;
+    EXPECT_EQ(Topic::create("d", wrong).error().code, Errc::not_with_durable) << i;
   }
   const Topic topic = must_create();
-  EXPECT_EQ(topic.subscriber({.gating = false, .in_place = true}).error().code, Errc::not_allowed);
+  EXPECT_EQ(topic.subscriber({.gating = false, .in_place = true}).error().code,
+            Errc::not_with_durable);
 }
 
 TEST_F(Durable, InfoTellsWhatIsWritten) {

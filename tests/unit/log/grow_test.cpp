@@ -246,8 +246,8 @@ TEST(GrowMaximum, HasLimits) {
   must(topic->set_max_capacity(3 * kSegment + 1));
   EXPECT_EQ(topic->info().max_capacity_bytes, 4 * kSegment);
   const TestTopic other{{}};
-  EXPECT_EQ(code(other->set_max_capacity(8 * kSegment)), Errc::not_allowed);
-  EXPECT_EQ(code(other->shrink()), Errc::not_allowed);
+  EXPECT_EQ(code(other->set_max_capacity(8 * kSegment)), Errc::needs_growing);
+  EXPECT_EQ(code(other->shrink()), Errc::needs_growing);
   EXPECT_EQ(other->info().max_capacity_bytes, other->info().capacity_bytes);
 }
 

@@ -207,9 +207,9 @@ TEST(Subscriber, OptionsThatCannotBeAreRefused) {
   EXPECT_EQ(code(plain->subscriber({.partition = 2})), Errc::invalid_argument);
   EXPECT_EQ(code(plain->subscriber({.from = From::offset(1)})), Errc::invalid_argument);
   EXPECT_EQ(code(plain->subscriber({.from = From::offset(1), .partition = 1})), Errc::ok);
-  EXPECT_EQ(code(plain->subscriber({.from = From::time_ms(1)})), Errc::not_allowed);
+  EXPECT_EQ(code(plain->subscriber({.from = From::time_ms(1)})), Errc::needs_timestamps);
   const TestTopic overwrite{{.policy = Policy::overwrite}};
-  EXPECT_EQ(code(overwrite->subscriber()), Errc::not_allowed);
+  EXPECT_EQ(code(overwrite->subscriber()), Errc::not_with_overwrite);
   EXPECT_EQ(code(overwrite->subscriber({.gating = false})), Errc::ok);
 }
 

@@ -184,6 +184,11 @@ fn error_codes_are_the_header_s() {
         LEAT_ERR_EXPIRED
         LEAT_ERR_INTERRUPTED
         LEAT_ERR_NO_MEMORY
+        LEAT_ERR_NEEDS_DURABLE
+        LEAT_ERR_NEEDS_TIMESTAMPS
+        LEAT_ERR_NEEDS_GROWING
+        LEAT_ERR_NOT_WITH_OVERWRITE
+        LEAT_ERR_NOT_WITH_DURABLE
     }
 }
 

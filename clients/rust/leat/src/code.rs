@@ -65,7 +65,7 @@ codes! {
     Forked = 14, "forked", "this handle belongs to the parent process: open a new one after fork";
     Revoked = 15, "revoked", "the claim was revoked because its owner did not run for too long";
     WouldDeadlock = 16, "would_deadlock", "the topic is full and only this very thread could make room";
-    NotAllowed = 17, "not_allowed", "the topic's options do not allow this";
+    NotAllowed = 17, "not_allowed", "the connection point was made with preAllocate: its expansions are fixed";
     TooMany = 18, "too_many", "no slot for another participant or group is free";
     Unsupported = 19, "unsupported", "not supported by this kernel or file system";
     InFlightFull = 20, "in_flight_full", "this member holds as many records as its group allows: acknowledge some";
@@ -80,6 +80,11 @@ codes! {
     Expired = 29, "expired", "retention has deleted the group's next record";
     Interrupted = 30, "interrupted", "a signal interrupted the wait";
     NoMemory = 31, "no_memory", "out of memory, or at a limit of memory or of mappings";
+    NeedsDurable = 32, "needs_durable", "the topic is in memory only: this needs a durable topic";
+    NeedsTimestamps = 33, "needs_timestamps", "the topic's records carry no time: this needs a topic with timestamps";
+    NeedsGrowing = 34, "needs_growing", "the topic's capacity is fixed: this needs a topic with policy grow";
+    NotWithOverwrite = 35, "not_with_overwrite", "the topic overwrites its oldest records: only lossy subscribers can read it";
+    NotWithDurable = 36, "not_with_durable", "a durable topic cannot have overwrite, grow, retain_all, evict_after, delete_when_unused or in_place";
     // From spec/errors.csv: end
 }
 

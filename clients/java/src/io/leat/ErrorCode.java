@@ -39,7 +39,7 @@ public enum ErrorCode {
   REVOKED(15),
   /** The topic is full and only this very thread could make room. */
   WOULD_DEADLOCK(16),
-  /** The topic's options do not allow this. */
+  /** The connection point was made with preAllocate: its expansions are fixed. */
   NOT_ALLOWED(17),
   /** No slot for another participant or group is free. */
   TOO_MANY(18),
@@ -69,6 +69,16 @@ public enum ErrorCode {
   INTERRUPTED(30),
   /** Out of memory, or at a limit of memory or of mappings. */
   NO_MEMORY(31),
+  /** The topic is in memory only: this needs a durable topic. */
+  NEEDS_DURABLE(32),
+  /** The topic's records carry no time: this needs a topic with timestamps. */
+  NEEDS_TIMESTAMPS(33),
+  /** The topic's capacity is fixed: this needs a topic with policy grow. */
+  NEEDS_GROWING(34),
+  /** The topic overwrites its oldest records: only lossy subscribers can read it. */
+  NOT_WITH_OVERWRITE(35),
+  /** A durable topic cannot have overwrite, grow, retain_all, evict_after, delete_when_unused or in_place. */
+  NOT_WITH_DURABLE(36),
   // From spec/errors.csv: end
   ;
 

@@ -165,7 +165,8 @@ final class RecordTests {
     }
     Topic.delete("disk");
     try (Topic topic = Topic.create("t", new TopicOptions()); Publisher publisher = topic.publisher()) {
-      fails(ErrorCode.NOT_ALLOWED, () -> { publisher.flush(); return null; });
+      fails(ErrorCode.NEEDS_DURABLE, () -> { publisher.flush(); return null; });
+      fails(ErrorCode.NEEDS_GROWING, () -> topic.shrink());
     }
   }
 }

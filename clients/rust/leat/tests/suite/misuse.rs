@@ -185,7 +185,7 @@ fn what_a_subscriber_cannot_have_is_an_error() {
     );
     assert_eq!(
         wrong(|options| options.from = From::TimeMs(5)),
-        Code::NotAllowed
+        Code::NeedsTimestamps
     );
     assert_eq!(
         wrong(|options| options.from = From::TimeMs(u64::MAX)),
@@ -193,7 +193,7 @@ fn what_a_subscriber_cannot_have_is_an_error() {
     );
     assert_eq!(
         wrong(|options| options.read = Stage::Durable),
-        Code::NotAllowed
+        Code::NeedsDurable
     );
     let zero = GroupOptions {
         members: 0,

@@ -247,5 +247,5 @@ fn an_exclusive_publisher_is_the_only_one() {
         acknowledge: Stage::Durable,
         ..Default::default()
     };
-    assert_eq!(code(topic.publisher(&durable)), Code::NotAllowed);
+    assert_eq!(code(topic.publisher(&durable)), Code::NeedsDurable);
 }

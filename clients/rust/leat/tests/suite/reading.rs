@@ -70,7 +70,7 @@ fn a_lossy_subscriber_is_told_what_it_lost() {
         ..here.options()
     };
     let topic = Topic::create("topic", &options).unwrap();
-    assert_eq!(code(topic.subscriber(&from_beginning())), Code::NotAllowed);
+    assert_eq!(code(topic.subscriber(&from_beginning())), Code::NotWithOverwrite);
     let mut publisher = topic.publisher(&Default::default()).unwrap();
     for in_place in [false, true] {
         let lossy = SubscriberOptions {

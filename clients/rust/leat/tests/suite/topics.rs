@@ -206,8 +206,8 @@ fn what_a_topic_cannot_have_is_an_error() {
         Code::InvalidArgument
     );
     let (topic, mut publisher, _) = here.trio(&here.options());
-    assert_eq!(code(topic.shrink()), Code::NotAllowed);
-    assert_eq!(code(topic.repair(None)), Code::NotAllowed);
-    assert_eq!(code(publisher.flush(None)), Code::NotAllowed);
-    assert_eq!(code(publisher.request_sync()), Code::NotAllowed);
+    assert_eq!(code(topic.shrink()), Code::NeedsGrowing);
+    assert_eq!(code(topic.repair(None)), Code::NeedsDurable);
+    assert_eq!(code(publisher.flush(None)), Code::NeedsDurable);
+    assert_eq!(code(publisher.request_sync()), Code::NeedsDurable);
 }

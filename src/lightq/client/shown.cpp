@@ -1,4 +1,4 @@
-#include "problem.hpp"
+#include "shown.hpp"
 
 #include <algorithm>
 

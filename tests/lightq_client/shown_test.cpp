@@ -1,5 +1,5 @@
 // If this failed, whoever answers at a broker's address could send commands to the terminal of its clients' users.
-#include "lightq/client/problem.hpp"
+#include "lightq/client/shown.hpp"
 
 #include <gtest/gtest.h>
 
