@@ -23,7 +23,12 @@ constexpr std::chrono::seconds kPoll{2};
 
 ConfigKeys keys_of(const Protocols& protocols) {
   ConfigKeys keys;
-  for (const ProtocolKind& kind : protocols) keys.add(kind.keys(), kind.check);
+  for (const ProtocolKind& kind : protocols) {
+    std::vector<ConfigKey> own = kind.keys();
+    const std::string section = kind.name + std::string{'.'};
+    for (const ConfigKey& key : own) LEAT_ASSERT(key.name.starts_with(section));
+    keys.add(std::move(own), kind.check);
+  }
   return keys;
 }
 
@@ -39,7 +44,10 @@ struct Broker::Parts {
         tokens{store.token_secret()} {
     connections.on_many_closed([this] { topics.trim_heap_soon(); });
     const Services services{loop, config, store, topics, logins, tokens, connections};
-    for (const ProtocolKind& kind : kinds) protocols.emplace(kind.name, kind.make(services));
+    for (const ProtocolKind& kind : kinds) {
+      LEAT_ASSERT(!protocols.contains(kind.name));
+      protocols.emplace(kind.name, kind.make(services));
+    }
   }
 
   ConfigKeys keys;

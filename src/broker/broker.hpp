@@ -35,7 +35,7 @@ class Broker {
   // start. Only within `on_hangup`.
   std::vector<std::string> reconfigure(const Config& wanted);
   // Serves until stop().
-  //   no_space   no memory: it has stopped, and all that it accepted is in its topics
+  //   no_memory   it has stopped, and all that it accepted is in its topics
   Outcome<void> run();
   void stop();
   // The main port of the protocol of that name; 0: it does not speak it.

@@ -1,8 +1,7 @@
 // What a protocol is to the broker: settings, a part of the store, listeners. The broker knows none by name; src/serve hands
 // it a list. tests/broker/line_protocol.hpp is a small one, to begin another one with.
 //
-//     const ProtocolKind kLines{.name = "lines", .keys = line_keys, .check = check_line_settings, .make = make_line_protocol};
-//     auto broker = Broker::start(config, {kLines}, show_password);
+//     auto broker = Broker::start(config, {lines::protocol_kind(), lightq::protocol_kind()}, show_password);
 //
 // A protocol and all it makes belong to the thread of the broker's event loop.
 #pragma once
@@ -42,16 +41,17 @@ class Protocol {
   virtual Outcome<void> start() = 0;
   // Takes no more connections. The broker closes those that there are.
   virtual void stop() = 0;
-  // Its main port.
+  // Its main port. 0 before start(); the same after stop().
   virtual std::uint16_t port() const = 0;
   // Where it listens, for the log: "port 5500 of 127.0.0.1, ::1".
   virtual std::string place() const = 0;
 };
 
 struct ProtocolKind {
-  const char* name;  // The section of its settings, and the owner of its values in the store.
+  // No other has it. The names of its settings begin with it, and its values in the store belong to it.
+  const char* name;
   std::vector<ConfigKey> (*keys)();
-  // What has to be right about its settings, beside each by itself.
+  // What has to be right about its settings, beside each by itself; null: nothing.
   //   invalid_argument
   Outcome<void> (*check)(const Config& config);
   std::unique_ptr<Protocol> (*make)(const Services& services);

@@ -6,7 +6,7 @@
 //     store->add(topic);
 //
 // leat::Result carries a code and an errno, which say too little here: a sentence names the file, the topic, the
-// key or the line. The code is leat's own, so that callers can tell `busy` from `exists` without reading. Nothing is thrown.
+// key or the line. The code is leat's own, so that callers can tell `busy` from `exists` without reading. Nothing is thrown for it.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // The protocols that leat-serve speaks. A new one goes in here, and in CMakeLists.txt.
 #pragma once
 
-#include "lightq/server/protocol.hpp"
+#include "lightq/server/lightq_protocol.hpp"
 
 namespace leat::broker {
 

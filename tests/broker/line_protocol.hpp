@@ -20,6 +20,7 @@
 #include "broker/net/acceptor.hpp"
 #include "broker/protocol.hpp"
 #include "broker/topic/topic_client.hpp"
+#include "broker/topic/topic_login.hpp"
 
 namespace leat::broker::lines {
 
@@ -86,30 +87,27 @@ class LineStream final : public Stream {
     std::istringstream words{line};
     words >> command_ >> name_ >> user_ >> password >> word_;
     stop_clock();
-    const TopicPtr topic = services_.topics.find(name_);
-    const auto credential = topic ? credential_of(topic->stored(), user_) : std::nullopt;
     keep_place(true);
-    services_.logins.check(
-        {{Origin{peer()}, true, is_there()},
-         user_,
-         "topic/" + name_,
-         credential ? credential->verifier : std::nullopt},
-        Secret{password}, [weak = weak_from_this(), this, topic](Logins::Verdict verdict) {
-          const auto self = weak.lock();
-          if (!self || !is_open()) return;
-          keep_place(false);
-          boost::asio::post(loop(), [self, this, topic, verdict] { on_verdict(topic, verdict); });
-        });
+    log_in(services_.topics, services_.logins, {Origin{peer()}, true, is_there()}, {name_, user_},
+           Secret{password}, [weak = weak_from_this(), this](const TopicLogin& login) {
+             const auto self = weak.lock();
+             if (!self || !is_open()) return;
+             keep_place(false);
+             // Not within on_bytes(), which may be further up.
+             boost::asio::post(loop(), [self, this, login] { on_login(login); });
+           });
     return kPause;
   }
 
-  void on_verdict(const TopicPtr& topic, Logins::Verdict verdict) {
+  void on_login(const TopicLogin& login) {
     if (!is_open()) return;
-    const auto credential = topic ? credential_of(topic->stored(), user_) : std::nullopt;
-    if (verdict != Logins::Verdict::right || !credential || topic->is_deleted())
-      return (void)refuse("wrong user or password");
-    topic_ = topic;
-    auto done = command_ == "motto" ? set_motto() : open({user_, credential->version});
+    const bool is_right = login.verdict == Logins::Verdict::right && !login.topic->is_deleted();
+    if (!is_right) return (void)refuse("wrong user or password");
+    const bool writes = command_ == "publish" || command_ == "motto";
+    if (!login.credential.may(writes ? Access::write : Access::read))
+      return (void)refuse("without the right");
+    topic_ = login.topic;
+    auto done = command_ == "motto" ? set_motto() : open({user_, login.credential.version});
     if (!done) return (void)refuse(done.problem().sentence);
     out() += "ok\n";
     if (command_ == "motto") return finish("done");
@@ -175,7 +173,10 @@ class LineProtocol final : public Protocol, private TopicObserver {
   Outcome<void> start() override {
     auto stored = services_.store.values("lines");
     if (!stored) return stored.problem();
-    for (const ProtocolValue& value : *stored) mottos_[value.topic_id] = value.value;
+    for (const ProtocolValue& value : *stored) {
+      if (value.name != "motto") return services_.store.damaged("a value of lines is no motto");
+      mottos_[value.topic_id] = value.value;
+    }
     auto acceptor = Acceptor::listen(
         services_.loop, settings_.addresses, static_cast<std::uint16_t>(settings_.port),
         [this](Accepted accepted) {
@@ -185,21 +186,23 @@ class LineProtocol final : public Protocol, private TopicObserver {
         });
     if (!acceptor) return acceptor.problem();
     acceptor_ = std::move(*acceptor);
+    port_ = acceptor_->port();
     return {};
   }
   void stop() override { acceptor_.reset(); }
-  std::uint16_t port() const override { return acceptor_->port(); }
+  std::uint16_t port() const override { return port_; }
   std::string place() const override { return "port " + std::to_string(port()) + " for lines"; }
 
  private:
   void on_deleting(BrokerTopic& /*topic*/) override {}
   void on_deleted(BrokerTopic& topic) override { mottos_.erase(topic.stored().id); }
-  void on_kept(const TopicPtr& /*topic*/) override {}
+  void on_kept(BrokerTopic& /*before*/, const TopicPtr& /*now*/) override {}
 
   const Services services_;
   const Settings settings_;
   Mottos mottos_;
   std::unique_ptr<Acceptor> acceptor_;
+  std::uint16_t port_ = 0;  // Of 0, the one that was free.
 };
 
 inline ProtocolKind protocol_kind() {

@@ -58,7 +58,9 @@ class LineProtocol : public ::testing::Test {
     EXPECT_TRUE(store) << store.problem().sentence;
     auto verifier = make_verifier("secret");
     EXPECT_TRUE(verifier);
-    EXPECT_TRUE(store->add({.name = "news", .user = "ann", .verifier = *verifier}));
+    const auto topic = store->add({.name = "news", .user = "ann", .verifier = *verifier});
+    EXPECT_TRUE(topic);
+    EXPECT_TRUE(store->grant(topic->id, {.user = "bob", .may_read = true, .verifier = *verifier}));
   }
   ~LineProtocol() override { stop(); }
 
@@ -111,6 +113,8 @@ TEST_F(LineProtocol, ChecksPasswordsWithTheBroker) {
   start();
   EXPECT_EQ(client("publish news ann wrong").line(), "no: wrong user or password");
   EXPECT_EQ(client("publish olds ann secret").line(), "no: wrong user or password");
+  EXPECT_EQ(client("publish news bob secret").line(), "no: without the right");
+  EXPECT_EQ(client("subscribe news bob secret").line(), "ok");
   EXPECT_EQ(client("read news ann secret").line(),
             "no: the first word is publish, consume, subscribe or motto");
 }
@@ -123,6 +127,29 @@ TEST_F(LineProtocol, RemembersItsPartOfTheStore) {
   LineClient subscriber = client("subscribe news ann secret");
   EXPECT_EQ(subscriber.line(), "ok");
   EXPECT_EQ(subscriber.line(), "semper");
+}
+
+// Before anybody consumes, messages wait for the first one who does.
+TEST_F(LineProtocol, KeepsMessagesForTheFirstConsumer) {
+  start();
+  {
+    LineClient publisher = client("publish news ann secret");
+    EXPECT_EQ(publisher.line(), "ok");
+    publisher.send("early");
+    publisher.send("bird");
+    publisher.hang_up();
+  }
+  auto topic =
+      Topic::open("news", Deadline{std::chrono::seconds{20}}, config_.dir, {}, config_.data_dir);
+  ASSERT_TRUE(topic);
+  for (const Deadline deadline{std::chrono::seconds{20}}; topic->end_offset(0) != 2;) {
+    ASSERT_FALSE(deadline.passed());
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  LineClient consumer = client("consume news ann secret");
+  EXPECT_EQ(consumer.line(), "ok");
+  EXPECT_EQ(consumer.line(), "early");
+  EXPECT_EQ(consumer.line(), "bird");
 }
 
 TEST_F(LineProtocol, RegistersItsSettings) {
@@ -142,6 +169,15 @@ TEST_F(LineProtocol, IsNotThereWithoutItsKind) {
                               [](std::string_view, const std::string&) { return Outcome<void>{}; });
   ASSERT_TRUE(broker) << broker.problem().sentence;
   EXPECT_EQ((*broker)->port_of("lines"), 0);
+}
+
+TEST_F(LineProtocol, ValuesThatItCannotHaveStoredAreDamage) {
+  ASSERT_TRUE(TopicStore::open(config_.state_dir)->set_values({{"lines", 0, "hello", "x"}}));
+  auto broker = Broker::start(config_, {lines::protocol_kind()},
+                              [](std::string_view, const std::string&) { return Outcome<void>{}; });
+  ASSERT_FALSE(broker);
+  EXPECT_EQ(broker.problem().code, Errc::corrupt);
+  EXPECT_NE(broker.problem().sentence.find("broker.db"), std::string::npos);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string>
 
+#include "broker/store/schema.hpp"
 #include "broker/store/topic_store.hpp"
 #include "support/process.hpp"
 
@@ -214,7 +215,7 @@ TEST(StoreFile, ANewerOneIsRefused) {
   EXPECT_EQ(problem.sentence, "the broker's store '" + place.file +
                                   "' is of a newer broker: its version is 7, and this one knows "
                                   "versions up to " +
-                                  std::to_string(StoreFile::version()));
+                                  std::to_string(kSchemaVersion));
 }
 
 TEST(StoreFile, OfAFirstStartThatWasKilledBeginsAnew) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "broker/store/sqlite.hpp"
 #include "support/process.hpp"
 
 namespace leat::broker {
@@ -28,6 +29,23 @@ struct Directory {
     return std::move(*store);
   }
   std::string file(const std::string& name = "broker.db") const { return path + "/" + name; }
+
+  // The fixture of version 2, and what else is to be done to it.
+  void write_version_2(const std::string& more) const {
+    std::filesystem::create_directory(path);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    std::ostringstream sql;
+    sql << std::ifstream{LEAT_SOURCE_DIR "/tests/fixtures/broker_2.sql"}.rdbuf() << more;
+    sqlite3* database = nullptr;
+    ASSERT_EQ(::sqlite3_open(file().c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(::sqlite3_exec(database, sql.str().c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    ::sqlite3_close(database);
+  }
+  void expect_version(int version) const {
+    auto database = Database::open(file());
+    ASSERT_TRUE(database);
+    EXPECT_EQ((*database)->number("PRAGMA user_version"), version);
+  }
 };
 
 std::string content_of(const std::string& path) {
@@ -232,13 +250,7 @@ TEST(TopicStore, KeepsValuesOfProtocols) {
 // Of version 2, which a broker wrote that knew one protocol.
 TEST(TopicStore, OfVersion2IsBroughtUpToDate) {
   const Directory place;
-  std::filesystem::create_directory(place.path);
-  std::filesystem::permissions(place.path, std::filesystem::perms::owner_all);
-  sqlite3* database = nullptr;
-  ASSERT_EQ(::sqlite3_open(place.file().c_str(), &database), SQLITE_OK);
-  const std::string sql = content_of(LEAT_SOURCE_DIR "/tests/fixtures/broker_2.sql");
-  ASSERT_EQ(::sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-  ::sqlite3_close(database);
+  place.write_version_2("");
   TopicStore store = place.open();
   ASSERT_TRUE(*store.administrator());
   const auto topics = store.topics();
@@ -267,6 +279,38 @@ TEST(TopicStore, OfVersion2IsBroughtUpToDate) {
   const auto added = store.add({.name = "later"});
   ASSERT_TRUE(added) << added.problem().sentence;
   EXPECT_EQ(added->id, 5);
+}
+
+TEST(TopicStore, TypesOfVersion2ThatAreNoneAreDamage) {
+  const Directory place;
+  place.write_version_2("; UPDATE topics SET type = 'stack' WHERE id = 3");
+  const auto store = TopicStore::open(place.path);
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.problem().code, Errc::corrupt) << store.problem().sentence;
+}
+
+// A broker of before could not be started any more either, but it would not lose anything.
+TEST(TopicStore, OfVersion2IsWholeWhenItCannotBeBroughtUpToDate) {
+  const Directory place;
+  place.write_version_2("");
+  const auto full = TopicStore::open(place.path, 1);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.problem().code, Errc::no_space) << full.problem().sentence;
+  place.expect_version(2);
+  ASSERT_TRUE(TopicStore::open(place.path));
+  place.expect_version(3);
+}
+
+TEST(TopicStore, NamesOfGroupsAreChecked) {
+  const Directory place;
+  TopicStore store = place.open();
+  NewTopic topic = news();
+  topic.group = "../work";
+  EXPECT_EQ(store.add(topic).problem().code, Errc::invalid_argument);
+  const auto id = store.add(news())->id;
+  EXPECT_EQ(store.set_consumers(id, Consumers::known, "a b").problem().code,
+            Errc::invalid_argument);
+  EXPECT_EQ(store.topic("news")->group, "work");
 }
 
 TEST(TopicStore, RightsAreGivenChangedAndTaken) {

@@ -1,7 +1,6 @@
 // What clients send to the administration port. Any bytes get an answer for each command that is whole, or end the
-// connection, and always in the same way, wherever the network cuts them; nobody changes anything without a password. If
-// this failed, anybody who reaches the port could crash the broker, take topics over, or read passwords in its answers
-// and in its log.
+// connection, in the same way wherever the network cuts them; nobody changes anything without a password. If this failed,
+// strangers could crash the broker, take topics over, or read passwords in its answers and its log.
 //
 // All is the broker's own, but Logins, because a hash takes 20 ms. The sources are included so that the fuzzer sees their lines.
 #include "lightq/server/admin.cpp"
@@ -9,7 +8,7 @@
 #include "broker/auth/login_limits.cpp"
 #include "broker/auth/password_worker.cpp"
 #include "broker/auth/tokens.cpp"
-#include "broker/config/config.cpp"
+#include "broker/config/broker_keys.cpp"
 #include "broker/config/config_key.cpp"
 #include "broker/config/control_characters.cpp"
 #include "broker/crypto/base64.cpp"
@@ -25,6 +24,7 @@
 #include "broker/net/large_messages.cpp"
 #include "broker/net/peer.cpp"
 #include "broker/net/stream.cpp"
+#include "broker/store/schema.cpp"
 #include "broker/store/sqlite.cpp"
 #include "broker/store/store_file.cpp"
 #include "broker/store/stored_topic.cpp"
@@ -33,6 +33,7 @@
 #include "broker/topic/publish_buffer.cpp"
 #include "broker/topic/publisher_throttle.cpp"
 #include "broker/topic/topic_client.cpp"
+#include "broker/topic/topic_login.cpp"
 #include "broker/topic/topics.cpp"
 #include "lightq/server/admin_stream.cpp"
 #include "lightq/server/data_ports.cpp"
@@ -154,8 +155,8 @@ class World {
     logger->set_level(spdlog::level::debug);
     logger->set_pattern("%v");
     spdlog::set_default_logger(std::move(logger));
-    require(states.load(settings.all_data_ports()).has_value(), "nothing is stored yet");
     topics.add_observer(ports);
+    require(states.load(settings.all_data_ports()).has_value(), "nothing is stored");
     reset();
   }
   ~World() {

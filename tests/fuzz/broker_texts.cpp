@@ -5,7 +5,7 @@
 //
 // The sources are included here so that the fuzzer sees which of their lines an input reaches.
 #include "broker/auth/tokens.cpp"
-#include "broker/config/config.cpp"
+#include "broker/config/broker_keys.cpp"
 #include "broker/config/config_file.cpp"
 #include "broker/config/config_key.cpp"
 #include "broker/config/control_characters.cpp"

@@ -73,6 +73,22 @@ TEST_F(BrokerRights, ATopicThatCannotBeDeletedKeepsItsMessages) {
   EXPECT_EQ(ask_as_admin("delete_topic", "news")["status"], "ok");
 }
 
+// Nothing has happened to the topic, so clients that come again need not join again.
+TEST_F(BrokerRights, ATopicThatCannotBeDeletedKeepsThoseWhoHaveJoined) {
+  start();
+  ASSERT_EQ(create("news", "file", {{"data_auth", "joined"}})["status"], "ok");
+  const Json joined = join("news", "pub");
+  ASSERT_EQ(joined["status"], "ok");
+  const std::string store = config_.state_dir + "/broker.db";
+  std::filesystem::rename(store, store + ".away");
+  EXPECT_EQ(ask_as_admin("delete_topic", "news")["status"], "error");
+  std::filesystem::rename(store + ".away", store);
+  Client producer{ZMQ_PUSH};
+  producer.connect(joined["bind_uri"]);
+  ASSERT_TRUE(producer.send("kept"));
+  await("news", "queue_size", 1);
+}
+
 TEST_F(BrokerRights, HalfACommandIsNotDone) {
   start();
   const std::string whole = Json({{"admin_user_id", "lightq_admin"},

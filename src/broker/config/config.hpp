@@ -4,7 +4,8 @@
 //     config.max_topics = 100;
 //     config.of<lines::Settings>().port = 5600;       // of a protocol
 //
-// config_key.hpp has the keys that set it, config_file.hpp reads the sources. Constant once it is read.
+// broker_keys.cpp has the keys that set it; those of a protocol are in its folder. config_file.hpp reads the sources. Constant
+// once it is read, but for what is_live says.
 #pragma once
 
 #include <any>
@@ -47,7 +48,7 @@ struct Config {
   const Settings& of() const;
 
  private:
-  std::map<std::type_index, std::any> of_protocols_;  // Those that differ from their defaults.
+  std::map<std::type_index, std::any> of_protocols_;  // Those that were set or asked for.
 };
 
 // Writes down the directories that a broker has without being told.

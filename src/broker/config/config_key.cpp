@@ -226,7 +226,7 @@ std::string ConfigKey::flag() const {
 
 void ConfigKeys::add(std::vector<ConfigKey> keys, Check check) {
   for (ConfigKey& key : keys) keys_.push_back(std::move(key));
-  checks_.push_back(std::move(check));
+  if (check) checks_.push_back(std::move(check));
 }
 
 bool ConfigKeys::is_nearly_a_key(std::string_view name) const {

@@ -6,8 +6,8 @@
 //     if (set) set = keys.check(config);                            // what only makes sense together
 //     for (const ConfigKey& key : keys.all()) add_flag(key.flag(), key.help, key.default_text());
 //
-// A key's name, range, help and default stand here once; the names of its variable and of its flag follow from its
-// name. Constant once all protocols have added theirs; then any thread may use it.
+// A key's name, range and help stand in one place, broker_keys.cpp for the broker's; the names of its variable and of its flag
+// follow from its name. Constant once all protocols have added theirs; then any thread may use it.
 #pragma once
 
 #include <chrono>
@@ -91,7 +91,7 @@ class ConfigKeys {
 
   // Those of the broker itself.
   ConfigKeys();
-  // Those of a protocol, and what has to be right about its settings: `invalid_argument` otherwise.
+  // Those of a protocol, and what has to be right about its settings: `invalid_argument` otherwise. Null: nothing.
   void add(std::vector<ConfigKey> keys, Check check);
 
   const std::vector<ConfigKey>& all() const noexcept { return keys_; }
@@ -135,7 +135,7 @@ ConfigKey choice_key(const char* name, Setting<Value> setting, std::vector<std::
       [=](Config& config, std::size_t place) { setting.set(config, values[place]); },
       [=](const Config& config) {
         std::size_t place = 0;
-        while (values[place] != setting.in(config)) ++place;
+        while (place + 1 < values.size() && values[place] != setting.in(config)) ++place;
         return place;
       });
 }

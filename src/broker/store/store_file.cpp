@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 
 #include "broker/crypto/hmac.hpp"
+#include "schema.hpp"
 
 namespace leat::broker {
 namespace {
@@ -21,60 +21,6 @@ constexpr std::int64_t kApplicationId =
 
 constexpr std::size_t kPageSize = 4096;
 constexpr std::int64_t kEnough = 16;  // Pages; one change needs fewer.
-
-// Facts: admin_verifier, admin_verifier_version, last_verifier_version, token_secret; next_port before version 3.
-constexpr const char* kVersion1[] = {
-    "CREATE TABLE facts (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID",
-    // AUTOINCREMENT: the id of a deleted topic is never given again, and tokens name ids.
-    "CREATE TABLE topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
-    " type TEXT NOT NULL, user TEXT NOT NULL, verifier TEXT NOT NULL,"
-    " verifier_version INTEGER NOT NULL, data_auth TEXT NOT NULL, pull_port INTEGER NOT NULL,"
-    " push_port INTEGER NOT NULL, pub_port INTEGER NOT NULL, raw_port INTEGER NOT NULL,"
-    " created_at_s INTEGER NOT NULL, pullers TEXT NOT NULL) STRICT",
-    "CREATE TABLE rights (topic_id INTEGER NOT NULL, user TEXT NOT NULL,"
-    " may_read INTEGER NOT NULL, may_write INTEGER NOT NULL, verifier TEXT NOT NULL,"
-    " verifier_version INTEGER NOT NULL, PRIMARY KEY (topic_id, user)) STRICT, WITHOUT ROWID",
-};
-
-constexpr const char* kVersion2[] = {
-    "ALTER TABLE topics ADD COLUMN slow_subscriber TEXT NOT NULL DEFAULT ''",
-};
-
-// Ports and types of LightQ's topics become values of a protocol, as those of any other protocol.
-constexpr const char* kVersion3[] = {
-    // topic_id 0: of the protocol itself.
-    "CREATE TABLE protocol_values (topic_id INTEGER NOT NULL, protocol TEXT NOT NULL,"
-    " name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (topic_id, protocol, name))"
-    " STRICT, WITHOUT ROWID",
-    "INSERT INTO protocol_values"
-    " SELECT id, 'lightq', 'pull_port', CAST(pull_port AS TEXT) FROM topics WHERE pull_port <> 0",
-    "INSERT INTO protocol_values"
-    " SELECT id, 'lightq', 'push_port', CAST(push_port AS TEXT) FROM topics WHERE push_port <> 0",
-    "INSERT INTO protocol_values"
-    " SELECT id, 'lightq', 'pub_port', CAST(pub_port AS TEXT) FROM topics WHERE pub_port <> 0",
-    "INSERT INTO protocol_values"
-    " SELECT id, 'lightq', 'raw_port', CAST(raw_port AS TEXT) FROM topics WHERE raw_port <> 0",
-    "INSERT INTO protocol_values"
-    " SELECT id, 'lightq', 'type', type FROM topics WHERE type IN ('direct', 'queue_file')",
-    "INSERT INTO protocol_values SELECT 0, 'lightq', 'next_port', CAST(value AS TEXT) FROM facts"
-    " WHERE name = 'next_port' AND value <> 0",
-    "DELETE FROM facts WHERE name = 'next_port'",
-    "ALTER TABLE topics ADD COLUMN durable INTEGER NOT NULL DEFAULT 0",
-    "UPDATE topics SET durable = type IN ('file', 'queue_file')",
-    "ALTER TABLE topics ADD COLUMN consumer_group TEXT NOT NULL DEFAULT ''",
-    "UPDATE topics SET consumer_group = 'lightq'",
-    "ALTER TABLE topics RENAME COLUMN pullers TO consumers",
-    "ALTER TABLE topics DROP COLUMN type",
-    "ALTER TABLE topics DROP COLUMN pull_port",
-    "ALTER TABLE topics DROP COLUMN push_port",
-    "ALTER TABLE topics DROP COLUMN pub_port",
-    "ALTER TABLE topics DROP COLUMN raw_port",
-};
-
-// Each step turns one version into the next; the first one, nothing into version 1. Written ones never change.
-using Step = std::span<const char* const>;
-constexpr Step kSteps[] = {kVersion1, kVersion2, kVersion3};
-constexpr int kVersion = static_cast<int>(std::size(kSteps));
 
 Problem problem_of(const std::string& directory, Error error) {
   const char* const reason =
@@ -107,15 +53,6 @@ Outcome<LockFile> lock_directory(const Fd& opened, const std::string& directory)
   return std::move(*file);
 }
 
-void bring_up_to_date(Database& database, std::int64_t from) {
-  Transaction transaction{database};
-  for (auto version = static_cast<std::size_t>(from); version < std::size(kSteps); ++version) {
-    for (const char* const sql : kSteps[version]) database.run(sql);
-  }
-  database.run(fmt::format("PRAGMA user_version = {}", kVersion).c_str());
-  transaction.commit();
-}
-
 void delete_with_companions(const Fd& directory, const std::string& name) {
   for (const char* const suffix : {"-journal", "-wal", "-shm", ""})
     leat::detail::delete_file_at(directory.get(), (name + suffix).c_str());
@@ -136,8 +73,7 @@ Outcome<void> make(const Fd& opened, const std::string& directory) {
     made.run(fmt::format("PRAGMA page_size = {}", kPageSize).c_str());
     made.run("PRAGMA synchronous = FULL");
     Transaction transaction{made};
-    for (const char* const sql : kSteps[0]) made.run(sql);
-    made.run("PRAGMA user_version = 1");
+    make_first_schema(made);
     made.run("INSERT INTO facts VALUES ('token_secret', ?)",
              std::span<const unsigned char>{random_bytes<32>()});
     transaction.commit();
@@ -179,17 +115,17 @@ void check_content(Database& database) {
   if (database.number("PRAGMA application_id") != kApplicationId)
     database.fail_as_damaged("it is not of a broker");
   const std::int64_t version = database.number("PRAGMA user_version");
-  if (version > kVersion) {
+  if (version > kSchemaVersion) {
     database.fail({Errc::wrong_format,
                    fmt::format("the broker's store '{}' is of a newer broker: its version is {}, "
                                "and this one knows versions up to {}",
-                               database.path(), version, kVersion)});
+                               database.path(), version, kSchemaVersion)});
   }
   if (version < 1) database.fail_as_damaged("it has no version");
   // The first line only names the database.
   if (const std::string found = database.text("PRAGMA integrity_check(1)"); found != "ok")
     database.fail_as_damaged(found.substr(found.rfind('\n') + 1));
-  if (!database.has_failed() && version < kVersion) bring_up_to_date(database, version);
+  bring_up_to_date(database, version);
 }
 
 Outcome<void> prepare(Database& database, std::int64_t max_pages) {
@@ -207,8 +143,6 @@ Outcome<void> prepare(Database& database, std::int64_t max_pages) {
 }
 
 }  // namespace
-
-int StoreFile::version() noexcept { return kVersion; }
 
 StoreFile::StoreFile(LockFile lock, std::unique_ptr<Database> database)
     : lock_{std::move(lock)}, database_{std::move(database)} {

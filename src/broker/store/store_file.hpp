@@ -24,8 +24,6 @@ class StoreFile {
  public:
   static constexpr char kName[] = "broker.db";
   static constexpr char kLock[] = "lock";
-  // Of the schema that this program writes. An older one is brought up to it when it is opened.
-  static int version() noexcept;
 
   static Outcome<StoreFile> open(std::string directory, std::int64_t max_pages);
 
@@ -33,7 +31,7 @@ class StoreFile {
 
   // Free pages that are in the file already, and a write-ahead log that is at least as long. So a change that needs no more
   // finds its room on a full disk, as long as it begins in a log that has begin_log().
-  // It fails with `no_space` if the disk has no room for them.
+  // The database has failed with `no_space` afterwards if the disk has no room for them.
   void keep_room();
   void begin_log();
   // Somebody has removed or replaced the file: what is written to it is gone at the next start.

@@ -58,6 +58,13 @@ std::optional<Problem> problem_of_topic_name(std::string_view name) {
       "a topic's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};
 }
 
+std::optional<Problem> problem_of_group_name(std::string_view name) {
+  if (name.empty() || leat::detail::is_valid_topic_name(name)) return std::nullopt;
+  return Problem{
+      Errc::invalid_argument,
+      "a group's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};
+}
+
 bool may_be_stored_user(std::string_view user) {
   return user.size() <= kMaxUser && std::none_of(user.begin(), user.end(), is_ascii_control);
 }

@@ -97,6 +97,8 @@ std::optional<Consumers> consumers(std::string_view name) noexcept;
 // What is wrong with a name, if anything: `invalid_argument`, with a sentence.
 std::optional<Problem> problem_of_topic_name(std::string_view name);
 std::optional<Problem> problem_of_user(std::string_view user);
+// The empty one is right: there is no group yet.
+std::optional<Problem> problem_of_group_name(std::string_view name);
 // Less strict: what earlier versions have stored.
 bool may_be_stored_user(std::string_view user);
 

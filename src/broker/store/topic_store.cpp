@@ -27,6 +27,7 @@ constexpr const char* kSelectAllRights =
 template <class Work>
 auto changed(StoreFile& file, Work&& work) -> decltype(work()) {
   Database& database = file.database();
+  LEAT_ASSERT(!database.has_failed());  // Or somebody forgot finish().
   if (!file.is_in_place()) {
     return Problem{Errc::io_error,
                    fmt::format("the broker's store '{}' was removed or replaced: put it back, or "
@@ -68,9 +69,8 @@ StoredTopic topic_in(Database& database, const Statement& row) {
   topic.is_durable = row.number(2) != 0;
   topic.user = row.text(3);
   topic.group = row.text(10);
-  const bool is_group = topic.group.empty() || !problem_of_topic_name(topic.group);
   if (problem_of_topic_name(topic.name) || !may_be_stored_user(topic.user) || !auth ||
-      !known_consumers || !slow || !is_group)
+      !known_consumers || !slow || problem_of_group_name(topic.group))
     database.fail_as_damaged(fmt::format(
         "topic {} has a wrong name, user, data_auth, consumers, slow_subscriber or consumer_group",
         topic.id));
@@ -230,6 +230,7 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic,
                                      const std::vector<ProtocolValue>& values) {
   if (const auto problem = problem_of_topic_name(topic.name)) return *problem;
   if (const auto problem = problem_of_user(topic.user)) return *problem;
+  if (const auto problem = problem_of_group_name(topic.group)) return *problem;
   return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     parts_->file.keep_room();
@@ -288,6 +289,7 @@ Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const V
 
 Outcome<void> TopicStore::set_consumers(std::int64_t topic_id, Consumers consumers,
                                         std::string_view group) {
+  if (const auto problem = problem_of_group_name(group)) return *problem;
   return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};

@@ -8,11 +8,11 @@
 //
 // One small SQLite database, `broker.db`, in the state directory, which one broker has at a time. Every change is on
 // stable storage when its call returns, and is there whole or not at all after a crash. A topic that was made by `leat
-// topic create` is not in it until somebody is given a right to it. Used by one thread at a time; not after fork().
+// topic create` is not in it before somebody is given a right to it. Used by one thread at a time; not after fork().
 //
 // Besides the codes named at the calls, each may return
 //   corrupt, permission, no_space, io_error   with a sentence that names the file; a change was then not made
-// On a full disk, room is kept back for changes that add nothing: a right or topic that goes, another password; and for some values.
+// On a full disk, room is kept back for changes that add nothing: a right or topic that goes, another password. Values of protocols may use it as well.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,7 @@ class TopicStore {
   //   not_found
   Outcome<StoredTopic> topic(std::string_view name);
   // `values` are of the topic, whose id they need not know.
-  //   exists, invalid_argument (the name or the user)
+  //   exists, invalid_argument (the name, the user or the group)
   Outcome<StoredTopic> add(const NewTopic& topic, const std::vector<ProtocolValue>& values = {});
   // With its rights and values. `before_end` deletes what else the topic has, once the store has found room for its change on
   // disk; if it fails, the topic stays.
@@ -70,6 +70,7 @@ class TopicStore {
   // Returns the new verifier_version.
   //   not_found
   Outcome<std::int64_t> change_password(std::int64_t topic_id, const Verifier& verifier);
+  //   not_found, invalid_argument (the group)
   Outcome<void> set_consumers(std::int64_t topic_id, Consumers consumers, std::string_view group);
 
   // All of a protocol.

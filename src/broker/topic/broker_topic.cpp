@@ -113,9 +113,11 @@ Outcome<void> BrokerTopic::expect_subscriber() {
 Outcome<void> BrokerTopic::find_or_make_group(const std::string& group) {
   if (auto attached = attach(); !attached) return attached;
   const std::string name = stored_.group.empty() ? group : stored_.group;
+  if (name.empty()) return Problem{Errc::invalid_argument, "the topic has no consumer group"};
+  const bool is_awaited = stored_.consumers == Consumers::awaited;
   if (auto remembered = remember(Consumers::known, name); !remembered) return remembered;
   if (group_) return {};
-  auto made = log_->group(name, group_options(From::end));
+  auto made = log_->group(name, group_options(is_awaited ? From::beginning : From::end));
   if (!made) return problem_of("cannot make the consumer group of", stored_.name, made.error());
   group_ = std::move(*made);
   return {};
@@ -275,9 +277,15 @@ void BrokerTopic::note_replaced(std::int64_t version, const std::string& user) {
   });
 }
 
-std::string BrokerTopic::user_of_replaced(std::int64_t version) const {
-  const auto found = replaced_.find(version);
-  return found == replaced_.end() ? std::string{} : found->second;
+void BrokerTopic::close_refused(const std::string& user, std::int64_t version) {
+  const auto now = credential_of(stored_, user);
+  close_clients("the right was taken away", [&](const TopicClient& one) {
+    const std::int64_t own = one.principal().version;
+    const auto replaced = replaced_.find(own);
+    const bool is_the_users =
+        own == version || (replaced != replaced_.end() && replaced->second == user);
+    return is_the_users && !(now && now->may(one.access()));
+  });
 }
 
 void BrokerTopic::take_config() {

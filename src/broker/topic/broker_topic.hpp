@@ -83,9 +83,9 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // Opens the log, or makes it, with its consumer group.
   Outcome<void> attach();
-  // Called when a consumer will come to the topic's group, which is `group` if it had none. While only subscribers have come
-  // to a transient topic, it has no consumer group, so that nobody waits for consumers. Stored, so that it is the same after
-  // a restart.
+  // To be called before a consumer comes. A topic without a consumer group gets `group`. While only subscribers have come to a
+  // transient topic, it has none, so that nobody waits for consumers. Stored, so that it is the same after a restart.
+  //   invalid_argument   the group's name
   Outcome<void> expect_group_consumer(const std::string& group);
   Outcome<void> expect_subscriber();
 
@@ -101,7 +101,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
 
   // The configuration has changed.
   void take_config();
-  // Moves the consumer group, after expect_group_consumer().
+  // Moves the consumer group, which is made first if there is none, as by expect_group_consumer().
   Outcome<void> seek(const std::string& group, const From& to);
 
   TopicCounts counts();
@@ -123,10 +123,10 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   void close_clients(const std::string& why,
                      const std::function<bool(const TopicClient&)>& applies);
 
+  // Closes the connections of a user who may not do any more what they do. `version` is that of the user's password until now.
+  void close_refused(const std::string& user, std::int64_t version);
   // A password was changed: connections that it opened go on, and are still this user's.
   void note_replaced(std::int64_t version, const std::string& user);
-  // Empty if the version is not that of such a password.
-  std::string user_of_replaced(std::int64_t version) const;
 
   // Closes the log and its connections if somebody has removed its files, which nobody is told: local processes could
   // not open it, and clients that come again find it made anew.

@@ -121,6 +121,7 @@ class PublishingClient final : public TopicClient {
   std::uint64_t published_ = 0;
 };
 
+// After BrokerTopic::expect_group_consumer().
 class ConsumingClient final : public TopicClient, public GroupConsumer {
  public:
   // `acknowledges`: the client tells what it has done with the messages; else it is enough that the kernel took them.

@@ -84,7 +84,7 @@ Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
     return {};
   }
   const TopicPtr kept = topic->is_deleted() ? insert(topic->stored()) : topic;
-  for (TopicObserver* const observer : observers_) observer->on_kept(kept);
+  for (TopicObserver* const observer : observers_) observer->on_kept(*topic, kept);
   return removed;
 }
 
@@ -106,28 +106,34 @@ std::vector<std::string> Topics::local_names() const {
 Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,
                                    const Verifier& verifier) {
   const StoredTopic& stored = topic.stored();
-  if (user != stored.user) {
-    const auto right = credential_of(stored, user);
-    if (!right) return Problem{Errc::not_found, "the user has no right on this topic"};
-    return grant(topic, {user, right->may_read, right->may_write, verifier});
-  }
+  const auto before = credential_of(stored, user);
+  if (!before) return Problem{Errc::not_found, "the user has no right on this topic"};
+  if (user != stored.user)
+    return grant(topic, {user, before->may_read, before->may_write, verifier});
   auto version = store_.change_password(stored.id, verifier);
   if (!version) return version.problem();
   topic.set_verifier(verifier, *version);
+  topic.note_replaced(before->version, user);
   return {};
 }
 
 Outcome<void> Topics::grant(BrokerTopic& topic, const Right& right) {
+  const auto before = credential_of(topic.stored(), right.user);
   auto granted = store_.grant(topic.stored().id, right);
   if (!granted) return granted.problem();
   topic.set_right(*granted);
+  if (!before) return {};
+  if (right.verifier) topic.note_replaced(before->version, right.user);
+  topic.close_refused(right.user, before->version);
   return {};
 }
 
 Outcome<void> Topics::revoke(BrokerTopic& topic, const std::string& user) {
+  const auto before = credential_of(topic.stored(), user);
   auto revoked = store_.revoke(topic.stored().id, user);
   if (!revoked && revoked.problem().code == Errc::not_found) return revoked;
   topic.drop_right(user);
+  if (before) topic.close_refused(user, before->version);
   return revoked;
 }
 

@@ -27,14 +27,14 @@ class TopicObserver {
   // The topic is about to be deleted: nobody may come to it any more.
   virtual void on_deleting(BrokerTopic& topic) = 0;
   virtual void on_deleted(BrokerTopic& topic) = 0;
-  // It could not be deleted. It may be another object than before.
-  virtual void on_kept(const TopicPtr& topic) = 0;
+  // It could not be deleted. `now` is the topic from now on: `before`, or another object if its log may be gone.
+  virtual void on_kept(BrokerTopic& before, const TopicPtr& now) = 0;
 };
 
 class Topics {
  public:
   Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store);
-  // It must live as long as the topics.
+  // It must live as long as topics can be deleted.
   void add_observer(TopicObserver& observer) { observers_.push_back(&observer); }
 
   // Where the topics are, with the defaults put in.
@@ -62,9 +62,10 @@ class Topics {
   // Of the topic's user, or of somebody with a right. Tokens and passwords of before end; connections stay.
   //   not_found   the user has no right any more
   Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);
-  // As the store's.
+  // As the store's. Connections of the user that the right no longer covers are closed.
   Outcome<void> grant(BrokerTopic& topic, const Right& right);
-  // As the store's. Also if it could not be stored, the user has no right any more, until the next start.
+  // As the store's; the user's connections are closed. Also if it could not be stored, the user has no right any more, until
+  // the next start.
   Outcome<void> revoke(BrokerTopic& topic, const std::string& user);
 
   // The C library's heap keeps the memory that connections and topics have freed. This returns it to the system, once

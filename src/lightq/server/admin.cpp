@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "broker/topic/topic_client.hpp"
+#include "broker/topic/topic_login.hpp"
 
 namespace leat::broker::lightq {
 namespace {
@@ -272,25 +273,17 @@ void Admin::store_topic(const Shared& request, const Client& client, const Reply
 
 void Admin::with_topic(const Shared& request, const Client& client, const Reply& reply,
                        std::function<void(const TopicPtr&, const Credential&)> go_on) {
-  const TopicPtr topic = services_.topics.find(request->topic);
-  const auto credential = topic ? credential_of(topic->stored(), request->user) : std::nullopt;
-  services_.logins.check(
-      {client->asker(), request->user, "topic/" + request->topic,
-       credential ? credential->verifier : std::optional<Verifier>{}},
-      std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
-        if (verdict == Verdict::right) {
-          const auto now = credential_of(topic->stored(), request->user);
-          const bool is_same = now && now->version == credential->version;
-          if (is_same && !topic->is_deleted()) {
-            topic->close_if_deleted();
-            return go_on(topic, *now);
-          }
-          verdict = Verdict::wrong;  // It was changed meanwhile.
-        }
-        client->was_wrong |= verdict == Verdict::wrong;
-        const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
-        reply(error_reply(request->command, is_unknown ? "topic not found" : *refusal_of(verdict)));
-      });
+  log_in(services_.topics, services_.logins, client->asker(), {request->topic, request->user},
+         std::move(request->password), [=, go_on = std::move(go_on)](const TopicLogin& login) {
+           if (login.verdict == Verdict::right) {
+             login.topic->close_if_deleted();
+             return go_on(login.topic, login.credential);
+           }
+           client->was_wrong |= login.verdict == Verdict::wrong;
+           const bool is_unknown = login.topic == nullptr && login.verdict == Verdict::wrong;
+           reply(error_reply(request->command,
+                             is_unknown ? "topic not found" : *refusal_of(login.verdict)));
+         });
 }
 
 void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
@@ -465,11 +458,9 @@ void Admin::set_password(const TopicPtr& topic, const std::string& user, const S
   services_.logins.make(
       maker, std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
         if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
-        const auto before = credential_of(topic->stored(), user);
         auto changed =
             verifier ? services_.topics.set_password(*topic, user, *verifier) : verifier.problem();
         if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
-        if (before) topic->note_replaced(before->version, user);
         spdlog::info("topic {}: the password of {} was changed", topic->name(), user);
         reply(ok_reply(*request));
       });
@@ -545,16 +536,11 @@ void Admin::store_right(const Shared& request, const Reply& reply,
     return reply(error_reply(
         "grant", problem.code == Errc::not_found ? "topic not found" : problem.sentence));
   }
-  const auto before = credential_of((*topic)->stored(), request->user);
   Right right = *right_of(request->right);
   right.user = request->user;
   right.verifier = verifier;
   if (auto granted = services_.topics.grant(**topic, right); !granted)
     return reply(error_reply("grant", granted.problem().sentence));
-  if (before) {
-    if (verifier) (*topic)->note_replaced(before->version, request->user);
-    close_refused(**topic, *before, request->user);
-  }
   spdlog::info("topic {}: {} may {}", (*topic)->name(), request->user, request->right);
   reply(ok_reply(*request));
 }
@@ -565,9 +551,7 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
     if (request->user == topic->stored().user)
       return reply(error_reply(request->command, "the topic's user may do everything"));
-    const auto before = credential_of(topic->stored(), request->user);
     const auto revoked = services_.topics.revoke(*topic, request->user);
-    if (before) close_refused(*topic, *before, request->user);
     if (!revoked) {
       const Problem& problem = revoked.problem();
       const bool is_gone = problem.code != Errc::not_found;
@@ -580,15 +564,6 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
     }
     spdlog::info("topic {}: {} has no right any more", topic->name(), request->user);
     reply(ok_reply(*request));
-  });
-}
-
-void Admin::close_refused(BrokerTopic& topic, const Credential& before, const std::string& user) {
-  const auto now = credential_of(topic.stored(), user);
-  topic.close_clients("the right was taken away", [&](const TopicClient& one) {
-    const std::int64_t version = one.principal().version;
-    const bool is_the_users = version == before.version || topic.user_of_replaced(version) == user;
-    return is_the_users && !(now && now->may(one.access()));
   });
 }
 

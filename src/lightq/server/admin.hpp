@@ -7,6 +7,7 @@
 // the administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong
 // password. Ours, by somebody who may use the topic: leave, change_password, seek; by the administrator: list_topics,
 // delete_topic, grant, revoke, change_password.
+// Passwords are checked in with_administrator() and with_topic(), which ask the broker's Logins.
 // Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
 #pragma once
 
@@ -76,8 +77,6 @@ class Admin {
   void store_right(const Shared& request, const Reply& reply,
                    const std::optional<Verifier>& verifier);
   void revoke(const Shared& request, const Client& client, const Reply& reply);
-  // Closes the connections that a user's right had opened, as far as it does not any more.
-  void close_refused(BrokerTopic& topic, const Credential& before, const std::string& user);
   // The connections of a topic, as JSON: a list that takes long is made once a second.
   std::string connections_of(const BrokerTopic& topic);
   // Calls `go_on` if the client is the administrator; else it answers.

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "broker/topic/topic_login.hpp"
+
 namespace leat::broker::lightq {
 namespace {
 
@@ -61,9 +63,9 @@ void DataPorts::on_deleting(BrokerTopic& topic) {
   for (const DataPort which : kAll) acceptors_.erase({&topic, which});
 }
 
-void DataPorts::on_kept(const TopicPtr& topic) {
-  states_.on_kept(*topic);
-  open_stored(topic);
+void DataPorts::on_kept(BrokerTopic& before, const TopicPtr& now) {
+  if (&before != now.get()) states_.on_remade(*now);
+  open_stored(now);
 }
 
 Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint16_t port) {
@@ -161,7 +163,7 @@ Authenticator DataPorts::authenticator_of(const TopicPtr& topic, Access access) 
     if (auth_of(*topic) == DataAuth::open) return done(Logins::Verdict::right);
     const auto credential = credential_of(topic->stored(), user);
     const bool may_come = credential && credential->may(access);
-    services_.logins.check({asker, user, "topic/" + topic->name(),
+    services_.logins.check({asker, user, scope_of_topic(topic->name()),
                             may_come ? credential->verifier : std::optional<Verifier>{}},
                            std::move(password), std::move(done));
   };

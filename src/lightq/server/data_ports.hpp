@@ -34,7 +34,7 @@ class DataPorts final : public TopicObserver {
   Outcome<std::uint16_t> open(const TopicPtr& topic, DataPort which);
   void on_deleting(BrokerTopic& topic) override;
   void on_deleted(BrokerTopic& topic) override { states_.on_deleted(topic); }
-  void on_kept(const TopicPtr& topic) override;
+  void on_kept(BrokerTopic& before, const TopicPtr& now) override;
   // How the topic's data ports are protected.
   DataAuth auth_of(const BrokerTopic& topic) const;
   // Takes no more connections.

@@ -50,20 +50,23 @@ Outcome<void> TopicStates::load(const PortRange& range) {
 
 Outcome<void> TopicStates::take(const ProtocolValue& value) {
   const auto wrong = [&] {
-    return store_.damaged(
-        fmt::format("the value {} of topic {} is wrong", value.name, value.topic_id));
+    return store_.damaged(fmt::format("a port or the type of topic {} is wrong", value.topic_id));
   };
   const std::uint16_t port = port_in(value.value);
-  if (value.topic_id == 0) return value.name == kNextPort && port != 0 ? Outcome<void>{} : wrong();
+  if (value.topic_id == 0) {
+    if (value.name == kNextPort && port == 0) return store_.damaged("the next port is wrong");
+    return {};
+  }
   const auto state = states_.find(value.topic_id);
-  if (state == states_.end()) return wrong();
+  if (state == states_.end()) return store_.damaged("a port or a type is of no topic");
   if (value.name == kType) {
     state->second->type = value.value;
     return is_remembered(value.value) ? Outcome<void>{} : wrong();
   }
   const auto found = std::find_if(std::begin(kPorts), std::end(kPorts),
                                   [&](const NamedPort& one) { return value.name == one.name; });
-  if (found == std::end(kPorts) || port == 0) return wrong();
+  if (found == std::end(kPorts)) return {};  // Of a newer broker.
+  if (port == 0) return wrong();
   state->second->ports.*found->port = port;
   ports_.take(port);
   return {};
@@ -119,14 +122,14 @@ void TopicStates::on_deleted(const BrokerTopic& topic) {
   states_.erase(found);
 }
 
-void TopicStates::on_kept(const BrokerTopic& topic) {
-  auto& state = states_[topic.stored().id];
-  if (state == nullptr) return;
+void TopicStates::on_remade(const BrokerTopic& topic) {
+  const auto found = states_.find(topic.stored().id);
+  if (found == states_.end()) return;
   const auto fresh = std::make_shared<TopicState>();
-  fresh->type = state->type;
-  fresh->ports = state->ports;
-  state->is_deleted = true;
-  state = fresh;
+  fresh->type = found->second->type;
+  fresh->ports = found->second->ports;
+  found->second->is_deleted = true;
+  found->second = fresh;
 }
 
 }  // namespace leat::broker::lightq

@@ -19,8 +19,8 @@
 
 #include "broker/config/config_key.hpp"
 #include "broker/topic/topics.hpp"
+#include "lightq_protocol.hpp"
 #include "ports.hpp"
-#include "protocol.hpp"
 
 namespace leat::broker::lightq {
 
@@ -65,8 +65,8 @@ class TopicStates {
                                    const std::function<bool(std::uint16_t)>& is_usable);
   // The topic is deleted: its ports are free for others.
   void on_deleted(const BrokerTopic& topic);
-  // It could not be deleted. It has its ports, but nobody has joined it.
-  void on_kept(const BrokerTopic& topic);
+  // Its deletion failed halfway. It has its ports, but nobody has joined it.
+  void on_remade(const BrokerTopic& topic);
 
  private:
   Outcome<void> take(const ProtocolValue& value);

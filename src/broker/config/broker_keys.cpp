@@ -14,12 +14,12 @@ constexpr std::uint64_t kMany = 1'000'000;
 constexpr std::uint64_t kLargestMessage =
     2047 * 1024;  // A batch may take half of a segment of 4 MiB.
 
-std::vector<ConfigKey> keys_of_start() {
+std::vector<ConfigKey> keys_for_next_start() {
   return {
       text_key("dir", &Config::dir, "a directory", "directory of topics in memory"),
       text_key("data_dir", &Config::data_dir, "a directory", "directory of durable topics"),
       text_key("state_dir", &Config::state_dir, "a directory",
-               "directory of topics' passwords and ports; default: +broker in the data directory"),
+               "directory of what the broker remembers; default: +broker in the data directory"),
       choice_key<bool>("insecure", &Config::insecure, {"false", "true"}, {false, true},
                        "allow addresses that other machines can reach, without encryption"),
       text_key("admin_password_file", &Config::admin_password_file, "a file",
@@ -85,7 +85,7 @@ void fill_in_paths(Config& config) {
 ConfigKeys::ConfigKeys() {
   std::vector<ConfigKey> live = live_keys();
   for (ConfigKey& key : live) key.is_live = true;
-  add(keys_of_start(), [](const Config& config) -> Outcome<void> {
+  add(keys_for_next_start(), [](const Config& config) -> Outcome<void> {
     const std::string problem = problem_of_log(config.log_file);
     if (problem.empty()) return {};
     return Problem{Errc::invalid_argument, problem};

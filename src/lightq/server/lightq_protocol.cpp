@@ -1,4 +1,4 @@
-#include "protocol.hpp"
+#include "lightq_protocol.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,7 +43,7 @@ class LightqProtocol final : public Protocol {
     admin_socket_.reset();
     ports_.close();
   }
-  std::uint16_t port() const override { return admin_port_->port(); }
+  std::uint16_t port() const override { return static_cast<std::uint16_t>(settings_.port); }
   std::string place() const override {
     return fmt::format("port {} of {}", port(), fmt::join(settings_.addresses, ", "));
   }
