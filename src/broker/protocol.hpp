@@ -1,7 +1,7 @@
 // What a protocol is to the broker: settings, a part of the store, listeners. The broker knows none by name; src/serve hands
 // it a list. tests/broker/line_protocol.hpp is a small one, to begin another one with.
 //
-//     auto broker = Broker::start(config, {lines::protocol_kind(), lightq::protocol_kind()}, show_password);
+//     auto broker = Broker::start(config, {lines::protocol_kind()}, show_password);
 //
 // A protocol and all it makes belong to the thread of the broker's event loop.
 #pragma once
