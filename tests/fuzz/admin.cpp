@@ -3,7 +3,6 @@
 // strangers could crash the broker, take topics over, or read passwords in its answers and its log.
 //
 // All is the broker's own, but Logins, because a hash takes 20 ms.
-#include "lightq/server/admin.cpp"
 #include "broker_sources.hpp"
 
 #include <spdlog/sinks/ostream_sink.h>

@@ -32,6 +32,7 @@
 #include "broker/topic/topic_client.cpp"
 #include "broker/topic/topic_login.cpp"
 #include "broker/topic/topics.cpp"
+#include "lightq/server/admin.cpp"
 #include "lightq/server/admin_stream.cpp"
 #include "lightq/server/data_ports.cpp"
 #include "lightq/server/data_streams.cpp"
