@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 
 # The rooms of include/leat, lowest first: each may include itself and those before it.
-LAYERS = ["base", "os", "format", "store", "log", "group", "compat"]
+LAYERS = ["base", "os", "format", "store", "log", "group", "compat", "admin"]
 # Public headers are at the top of include/leat, above the rooms, but each belongs to a room.
 PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format", "topic_id.hpp": "base",
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
-          "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group"}
+          "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group", "admin.hpp": "admin"}
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
     "src/outcome": set(),
