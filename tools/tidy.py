@@ -21,7 +21,7 @@ PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "reco
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
           "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group", "admin.hpp": "admin"}
 # Folders that use the library as its users do: public headers only, and of base and os what leat/os/os.hpp lists.
-PROGRAMS = ("src/cli", "src/tool")
+PROGRAMS = ("src/cli", "src/tool", "src/broker", "src/serve", "src/lightq")
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
     "src/outcome": set(),

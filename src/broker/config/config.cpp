@@ -12,7 +12,7 @@
 #include <limits>
 #include <optional>
 
-#include "leat/store/data_directory.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::broker {
 namespace {
@@ -298,7 +298,7 @@ std::string problem_of_log(const std::string& file) {
 }  // namespace
 
 void fill_in_paths(Config& config) {
-  config.data_dir = leat::detail::data_directory_path(config.data_dir);
+  config.data_dir = leat::data_directory(config.data_dir);
   if (config.state_dir.empty()) config.state_dir = config.data_dir + "/+broker";
   if (config.lightq_socket.empty()) config.lightq_socket = config.state_dir + "/lightq.sock";
 }

@@ -13,8 +13,8 @@
 namespace leat::broker {
 namespace {
 
-using leat::detail::Fd;
-using leat::detail::LockFile;
+using leat::os::Fd;
+using leat::os::LockFile;
 
 constexpr std::int64_t kApplicationId =
     0x4C454154;  // "LEAT"; `file` and SQLite's own tools show it.
@@ -53,7 +53,7 @@ Problem problem_of(const std::string& directory, Error error) {
 }
 
 Fd open_state_directory(const std::string& directory) {
-  auto opened = leat::detail::open_directory_path(directory, true, true);
+  auto opened = leat::os::open_directory_path(directory, true, true);
   if (opened) return std::move(*opened);
   if (opened.error().code == Errc::permission && opened.error().system_error == 0) {
     throw Problem{Errc::permission,
@@ -87,14 +87,14 @@ void bring_up_to_date(Database& database, std::int64_t from) {
 
 void delete_with_companions(const Fd& directory, const std::string& name) {
   for (const char* const suffix : {"-journal", "-wal", "-shm", ""})
-    leat::detail::delete_file_at(directory.get(), (name + suffix).c_str());
+    leat::os::delete_file_at(directory.get(), (name + suffix).c_str());
 }
 
 void make(const Fd& opened, const std::string& directory) {
   const std::string name = std::string{StoreFile::kName} + ".new";
   delete_with_companions(opened, name);  // Of a first start that was killed.
   if (const auto file =
-          leat::detail::open_file_at(opened.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+          leat::os::open_file_at(opened.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
       !file)
     throw problem_of(directory, file.error());
   {
@@ -111,7 +111,7 @@ void make(const Fd& opened, const std::string& directory) {
   }
   // Companions of a database that somebody moved away do not belong to this one.
   delete_with_companions(opened, StoreFile::kName);
-  const auto renamed = leat::detail::rename_at(opened.get(), name.c_str(), StoreFile::kName);
+  const auto renamed = leat::os::rename_at(opened.get(), name.c_str(), StoreFile::kName);
   if (!renamed) throw problem_of(directory, renamed.error());
   if (::fsync(opened.get()) != 0) throw problem_of(directory, leat::last_system_error());
 }
@@ -119,7 +119,7 @@ void make(const Fd& opened, const std::string& directory) {
 // Whether the last broker was not killed: then there is no log, or one without a header.
 bool was_closed(const Fd& opened) {
   const std::string name = std::string{StoreFile::kName} + "-wal";
-  const auto log = leat::detail::open_file_at(opened.get(), name.c_str(), O_RDONLY);
+  const auto log = leat::os::open_file_at(opened.get(), name.c_str(), O_RDONLY);
   char first = 0;
   if (!log) return log.error().system_error == ENOENT;
   const ::ssize_t count = ::pread(log->get(), &first, 1, 0);
@@ -129,9 +129,9 @@ bool was_closed(const Fd& opened) {
 // The file itself, before SQLite looks at it. SQLite would take an empty one for a new database, and a last page
 // that is not whole for one that ends with zeros.
 void check_file(const Fd& opened, const std::string& directory, const std::string& path) {
-  const auto file = leat::detail::open_file_at(opened.get(), StoreFile::kName, O_RDONLY);
+  const auto file = leat::os::open_file_at(opened.get(), StoreFile::kName, O_RDONLY);
   if (!file) throw problem_of(directory, file.error());
-  const auto size = leat::detail::file_size(file->get());
+  const auto size = leat::os::file_size(file->get());
   if (!size) throw problem_of(directory, size.error());
   // After a crash the write-ahead log may hold what is missing, so then the end is SQLite's to judge.
   if (*size == 0 || (*size % kPageSize != 0 && was_closed(opened)))
@@ -210,7 +210,7 @@ StoreFile StoreFile::open(std::string directory, std::int64_t max_pages) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   const Fd opened = open_state_directory(directory);
   LockFile locked = lock_directory(opened, directory);
-  if (!leat::detail::has_name(opened.get(), kName)) make(opened, directory);
+  if (!leat::os::has_name(opened.get(), kName)) make(opened, directory);
 
   const std::string path = directory + "/" + kName;
   check_file(opened, directory, path);

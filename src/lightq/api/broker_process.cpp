@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "leat/deadline.hpp"
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "lightq/client/password.hpp"
 #include "lightq/client/problem.hpp"
 
@@ -92,12 +92,12 @@ std::string end_text(int status) {
 
 BrokerProcess::BrokerProcess(const BrokerOptions& options) {
   const bool is_any = options.bind_ip == "*";
-  const detail::Fd password = lightq::password_pipe(options.admin_password);
+  const os::Fd password = lightq::password_pipe(options.admin_password);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
-  const detail::Fd ready{ends[0]};
-  detail::Fd told{ends[1]};
+  const os::Fd ready{ends[0]};
+  os::Fd told{ends[1]};
   std::vector<std::string> arguments{kExecutable, "--lightq-port", std::to_string(options.port),
                                      "--admin-password-file",
                                      "/dev/fd/" + std::to_string(password.get()),
@@ -119,7 +119,7 @@ BrokerProcess::~BrokerProcess() { end(); }
 
 // The thread that starts it.
 void BrokerProcess::run(const std::string& executable, const std::vector<std::string>& arguments,
-                        int password, detail::Fd told) noexcept {
+                        int password, os::Fd told) noexcept {
   std::vector<char*> pointers;
   for (const std::string& one : arguments) pointers.push_back(const_cast<char*>(one.c_str()));
   pointers.push_back(nullptr);

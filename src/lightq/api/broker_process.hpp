@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "lightq/client/address.hpp"
 
 namespace leat::lightq_api {
@@ -41,8 +41,8 @@ class BrokerProcess {
   bool is_running();
 
  private:
-  void run(const std::string& executable, const std::vector<std::string>& arguments,
-           int password, detail::Fd told) noexcept;
+  void run(const std::string& executable, const std::vector<std::string>& arguments, int password,
+           os::Fd told) noexcept;
   void wait_until_it_says_so(int ready);
   void end() noexcept;
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "address.hpp"
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "problem.hpp"
 
 namespace leat::lightq {
@@ -28,7 +28,7 @@ class Connection {
   //   timeout, stopped, io_error
   Connection(const Address& address, Sends sends, const Patience& patience);
   // Takes a connected socket, for tests.
-  Connection(detail::Fd socket, std::string name);
+  Connection(os::Fd socket, std::string name);
 
   // Hands all of it to the kernel.
   //   closed, timeout, stopped   a part of it may have been sent
@@ -56,7 +56,7 @@ class Connection {
   Problem ended(int error) const;
 
   std::string name_;
-  detail::Fd socket_;
+  os::Fd socket_;
 };
 
 }  // namespace leat::lightq

@@ -1,12 +1,12 @@
 // Passwords without the command line, where everybody would see them.
 //
 //     std::string password = password_from_file("/run/secrets/broker");
-//     detail::Fd pipe = password_pipe(password);       // "/dev/fd/N" for `leat serve --admin-password-file`
+//     os::Fd pipe = password_pipe(password);       // "/dev/fd/N" for `leat serve --admin-password-file`
 #pragma once
 
 #include <string>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::lightq {
 
@@ -21,6 +21,6 @@ std::string password_from_file(const std::string& path);
 // executed, unless the caller says so.
 //   invalid_argument   it is empty, longer than kMaxPassword, or has several lines
 //   io_error
-detail::Fd password_pipe(const std::string& password);
+os::Fd password_pipe(const std::string& password);
 
 }  // namespace leat::lightq
