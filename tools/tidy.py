@@ -15,11 +15,13 @@ import sys
 from pathlib import Path
 
 # The rooms of include/leat, lowest first: each may include itself and those before it.
-LAYERS = ["base", "os", "format", "store", "log", "group", "compat"]
+LAYERS = ["base", "os", "format", "store", "log", "group", "compat", "admin"]
 # Public headers are at the top of include/leat, above the rooms, but each belongs to a room.
 PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format", "topic_id.hpp": "base",
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
-          "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group"}
+          "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group", "admin.hpp": "admin"}
+# Folders that use the library as its users do: public headers only, and of base and os what leat/os/os.hpp lists.
+PROGRAMS = ("src/cli", "src/tool", "src/broker", "src/serve", "src/lightq")
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
     "src/outcome": set(),
@@ -63,6 +65,8 @@ MAX_FUNCTION_LINES = 70
 MACHINE_PATHS = re.compile(r"(?<![\w.$}])/(?:" + "work|root|home/\\w+|Users/\\w+|tmp/build" + r")/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# The library's own namespace, not that of another library: CLI::detail.
+DETAIL = re.compile(r"(?<![\w:])(?:leat::)?detail::|namespace (?:leat::)?detail\b")
 # A path in documentation: in backticks, or the target of a link that is not a URL.
 BACKTICKED = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -81,6 +85,10 @@ def room_of(path):
         if path.is_relative_to(room):
             return room
     return None
+
+
+def is_program(path):
+    return path.suffix in (".hpp", ".cpp") and any(path.is_relative_to(folder) for folder in PROGRAMS)
 
 
 def retired_words(file):
@@ -125,7 +133,9 @@ class Tidy:
             if path.parts[:2] == ("include", "leat"):
                 self.check_core(path, text)
             if path.parts[0] == "examples" and path.suffix == ".cpp":
-                self.check_public_only(path, lines)
+                self.check_public_only(path, lines, "an example uses the public interface only")
+            if is_program(path):
+                self.check_public_only(path, lines, "programs use the public interface and leat/os/os.hpp")
             if path.suffix == ".md":
                 self.check_paths_in_docs(path, lines)
         for path in self.files:
@@ -210,10 +220,10 @@ class Tidy:
                 elif section and not re.search(rf"^#+ .*{re.escape(section)}", text, re.M | re.I):
                     self.problem(path, number, f'{name} has no section "{section}"')
 
-    def check_public_only(self, path, lines):
+    def check_public_only(self, path, lines, rule):
         for number, line in enumerate(lines, 1):
-            if re.search(r"\bdetail::", line):
-                self.problem(path, number, "an example uses the public interface only")
+            if DETAIL.search(line):
+                self.problem(path, number, rule)
 
     def check_core(self, path, text):
         lines = text.split("\n")
@@ -259,6 +269,9 @@ class Tidy:
                 return f"{layer} does not know {other}"
             if target.name.endswith("_impl.hpp") and layer_of(path) != other:
                 return "only its own room includes what is compiled once"
+        elif is_program(path) and target is not None and target.parts[:2] == ("include", "leat"):
+            if layer_of(target) not in ("base", "os") and len(target.parts) > 3:
+                return "programs include public headers, base and os only"
         elif room_of(path) and target is not None and target.parts[0] != "include":
             mine, other = room_of(path), room_of(target)
             if other not in ROOMS[mine] | {mine}:

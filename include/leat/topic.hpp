@@ -300,6 +300,15 @@ class Topic {
   Result<void> repair(const Deadline& deadline = Deadline::never(),
                       bool interruptible = false) const;
 
+  // A durable topic: waits until everything that was claimed so far, in all partitions, is on stable storage. An error is of the
+  // last partition that has one.
+  //   io_error      the disk fails: the topic is read-only
+  //   not_durable   the deadline passed, the stop token requested it, or (with an errno) the disk is full
+  //   not_allowed   the topic is not durable
+  //   corrupt, deleted
+  Result<void> sync(const Deadline& deadline = Deadline::never(),
+                    const std::stop_token& stop = {}) const;
+
   // A snapshot of the topic and its participants. Takes no lock and holds up nobody.
   TopicInfo info() const;
 

@@ -12,28 +12,20 @@
 #include <utility>
 
 #include "cli/topic/room.hpp"
-#include "leat/log/durable_topic.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 #include "leat/topic.hpp"
 #include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
 namespace {
 
-// Opens a topic's memory without waiting for anybody. Null if it has none here.
-std::unique_ptr<detail::MappedTopic> window_of(const std::string& topic) {
-  auto directory = detail::open_directory({}, false);
-  auto attached = directory ? detail::attach_files(*directory, topic) : directory.error();
-  if (!attached) return nullptr;
-  detail::find_files(**attached, {}, topic);
-  return std::move(*attached);
-}
-
 // Why publishing to it has no room, or cannot begin. `memory_bytes`: what its memory needs, 0 if that is not known.
 std::string no_space_sentence(Error error, const std::string& topic, const std::string& path,
                               std::uint64_t memory_bytes) {
-  const std::string memory = detail::directory_path({});
+  const std::string memory = topics_directory();
   const std::int32_t reason = error.system_error;
-  if (!window_of(topic))
+  if (!inspect_memory(topic))
     return fmt::format("topic '{}': no room in {} or for its memory in {}: {}", topic, path, memory,
                        what_is_missing_in_one(reason, path, memory, memory_bytes));
   if (is_full_disk(reason))
@@ -44,11 +36,6 @@ std::string no_space_sentence(Error error, const std::string& topic, const std::
   return fmt::format(
       "topic '{}': its archiver cannot write to {} ({}){}; publishing goes on when it can", topic,
       path, std::strerror(reason), limit);
-}
-
-std::uint64_t window_bytes(const detail::Manifest& manifest) {
-  const detail::ManifestTopic& topic = manifest.topic;
-  return topic.segment_size * topic.window_segments * topic.partition_count;
 }
 
 // False only if nothing has the topic's name.
@@ -80,24 +67,22 @@ std::string why_refused(std::int32_t reason, const std::string& path) {
 }
 
 std::string exists_sentence(const std::string& topic) {
-  const std::string directory = detail::directory_path({});
+  const std::string directory = topics_directory();
   if (has_entry(directory, topic))
     return fmt::format("topic '{}' exists already in {}", topic, directory);
-  const std::string data = detail::data_directory_path({});
+  const std::string data = data_directory();
   const std::string path = data + '/' + topic;
   if (is_no_directory(path)) return no_directory_sentence(topic, path);
   return fmt::format("topic '{}' exists already in {}", topic, data);
 }
 
 // Who has a topic that has no memory here; empty if it has.
-std::string busy_sentence(const detail::Manifest& manifest, const std::string& topic,
-                          const std::string& path) {
-  if (window_of(topic)) return {};
-  auto directory = detail::open_directory({}, false);
-  auto own_path = directory ? detail::path_of(directory->get()) : directory.error();
-  if (detail::has_other_window(manifest, topic, own_path ? *own_path : std::string{}))
+std::string busy_sentence(const TopicFiles& files, const ManifestInfo& manifest,
+                          const std::string& topic, const std::string& path) {
+  if (inspect_memory(topic)) return {};
+  if (files.is_open_elsewhere(topic))
     return fmt::format("topic '{}' is in use with --dir {}, and its files with it ({})", topic,
-                       manifest.window_directory, path);
+                       manifest.memory_directory, path);
   return fmt::format(
       "another process opens, closes or deletes topic '{}', or has it open where this one cannot "
       "look: try again ({})",
@@ -106,13 +91,12 @@ std::string busy_sentence(const detail::Manifest& manifest, const std::string& t
 
 // What is wrong with a durable topic's files, or who else uses them; empty if that is not the reason.
 std::string durable_sentence(Error error, const std::string& topic) {
-  if (!detail::has_store({}, topic)) return {};
-  const std::string path = detail::data_directory_path({}) + '/' + topic;
-  auto data = detail::open_data_directory({}, false);
-  auto store =
-      data ? detail::OpenStore::open(data->get(), topic) : Result<detail::OpenStore>{data.error()};
+  if (!has_files(topic)) return {};
+  const std::string path = data_directory() + '/' + topic;
+  auto files = TopicFiles::open(topic);
+  auto manifest = files ? files->manifest() : files.error();
   if (error.code == Errc::no_space)
-    return no_space_sentence(error, topic, path, store ? window_bytes(store->manifest) : 0);
+    return no_space_sentence(error, topic, path, manifest ? manifest->memory_bytes : 0);
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::read_only)
@@ -125,17 +109,16 @@ std::string durable_sentence(Error error, const std::string& topic) {
         "topic '{}' has the records, but they are not on stable storage{}; they will be as "
         "soon as {} takes them",
         topic, reason, path);
-  if (error.code == Errc::busy && store) return busy_sentence(store->manifest, topic, path);
+  if (error.code == Errc::busy && manifest) return busy_sentence(*files, *manifest, topic, path);
   if (error.code == Errc::wrong_format && is_no_directory(path))
     return no_directory_sentence(topic, path);
-  auto directory = detail::open_directory_path(path, false, false);
-  auto names = directory ? detail::names_in(directory->get()) : directory.error();
-  if (error.code == Errc::wrong_format && names && !detail::is_store(*names))
+  auto is_topic = files ? files->is_topic() : files.error();
+  if (error.code == Errc::wrong_format && is_topic && !*is_topic)
     return fmt::format("{} is no topic's: use another name, or remove it if it is yours", path);
   if (error.code == Errc::wrong_format || error.code == Errc::corrupt)
     return fmt::format("the files of topic '{}' cannot be used: `leat fsck {}` says why ({})",
                        topic, topic, path);
-  const std::string window = detail::directory_path({});
+  const std::string window = topics_directory();
   if (error.code == Errc::permission && !has_entry(window, topic) && !may_create_in(window))
     return fmt::format("topic '{0}' is not open, and you may not open it in {1} (ls -ld {1})",
                        topic, window);
@@ -147,10 +130,10 @@ std::string durable_sentence(Error error, const std::string& topic) {
 
 // Why a topic that is here cannot be opened, if this process does not get to its files; else empty.
 std::string missing_files_sentence(const std::string& topic) {
-  const auto window = window_of(topic);
-  if (!window || window->durable() == nullptr) return {};
-  const std::string& path = window->durable()->data_path();
-  auto directory = detail::open_directory_path(path, false, false);
+  const auto memory = inspect_memory(topic);
+  if (!memory || !memory->is_durable) return {};
+  const std::string& path = memory->files;
+  auto directory = os::open_directory_path(path, false, false);
   if (directory.error() == Errc::permission)
     return fmt::format(
         "no permission for the files of topic '{}' in {}: it, or a directory above it, does not "
@@ -172,30 +155,29 @@ bool is_read_only(const std::string& path) {
 // What is wrong if this process may not do something with a topic; empty if nothing special is.
 std::string permission_sentence(Error error, const std::string& topic) {
   if (error.system_error == EROFS) {
-    const std::string files = detail::data_directory_path({}) + '/' + topic;
+    const std::string files = data_directory() + '/' + topic;
     return fmt::format(
         "topic '{}' cannot be used: the file system of {} is read-only; mount it writable first",
-        topic, is_read_only(files) ? files : detail::directory_path({}));
+        topic, is_read_only(files) ? files : topics_directory());
   }
-  const auto window = window_of(topic);
-  const std::string sentence =
-      window && window->is_deleted() ? lock_sentence(topic) : std::string{};
+  const auto memory = inspect_memory(topic);
+  const std::string sentence = memory && memory->is_deleted ? lock_sentence(topic) : std::string{};
   return sentence.empty() ? missing_files_sentence(topic) : sentence;
 }
 
 }  // namespace
 
 std::string lock_sentence(const std::string& topic) {
-  auto directory = detail::open_directory({}, false);
-  if (!directory || !detail::may_delete_directory_at(directory->get(), topic.c_str())) return {};
-  auto lock = detail::LockFile::open(directory->get(), detail::kDirectoryLock, O_RDWR);
+  const std::string path = topics_directory();
+  auto directory = os::open_directory_path(path, false, path == default_topics_directory());
+  if (!directory || !os::may_delete_directory_at(directory->get(), topic.c_str())) return {};
+  auto lock = os::LockFile::open(directory->get(), kDeletionLock, O_RDWR);
   if (lock || lock.error() != Errc::permission) return {};
-  const std::string path = detail::directory_path({});
   return fmt::format(
       "what topic '{0}' has in {1} cannot be removed: you may not write to {1}/{2}, which that "
       "locks; its owner or root can delete that file, and the next deletion makes it for all who "
       "may write to the directory",
-      topic, path, detail::kDirectoryLock);
+      topic, path, kDeletionLock);
 }
 
 void fail_to_sync(Error error, const std::string& topic, const std::string& after) {
@@ -205,11 +187,11 @@ void fail_to_sync(Error error, const std::string& topic, const std::string& afte
   throw Failure{kExitFailed,
                 fmt::format("writing to {}/{} failed{}: the topic is read-only now, and whether "
                             "its last records survive a failure of the machine is unknown{}",
-                            detail::data_directory_path({}), topic, reason, after)};
+                            data_directory(), topic, reason, after)};
 }
 
 void fail(Error error, const std::string& topic, const std::string& after) {
-  const std::string directory = detail::directory_path({});
+  const std::string directory = topics_directory();
   const bool is_missing = !has_entry(directory, topic);
   if (error.code == Errc::not_found || (error.code == Errc::permission && is_missing))
     check_named_data_directory();
@@ -271,13 +253,13 @@ std::string no_directory_sentence(const std::string& topic, const std::string& p
 }
 
 bool may_create_in(const std::string& directory) {
-  return detail::may_write_at(AT_FDCWD, directory.c_str()).has_value();
+  return os::may_write_at(AT_FDCWD, directory.c_str()).has_value();
 }
 
 void check_topic_name(const std::string& name) { check_name("topic", name); }
 
 void check_name(const std::string& kind, const std::string& name) {
-  if (detail::is_valid_topic_name(name)) return;
+  if (is_valid_name(name)) return;
   const std::string shown = name.size() <= 60 ? name : name.substr(0, 60) + "…";
   std::string problem = "has a character that is not allowed";
   if (name.empty()) problem = "is empty";

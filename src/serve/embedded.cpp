@@ -8,7 +8,7 @@
 #include "broker/broker.hpp"
 #include "broker/config/config_file.hpp"
 #include "leat/broker.hpp"
-#include "leat/os/signals.hpp"
+#include "leat/os/os.hpp"
 #include "serve/protocols.hpp"
 
 namespace leat::inline v0 {
@@ -37,7 +37,7 @@ std::unique_ptr<Broker> Broker::start(const BrokerOptions& options, BrokerProble
         return {};
       });
   if (!started) return fail(started.problem());
-  const leat::detail::SignalsBlocked blocked;  // They are for the program's own threads.
+  const leat::os::SignalsBlocked blocked;  // They are for the program's own threads.
   auto parts = std::make_unique<Parts>();
   parts->broker = std::move(*started);
   parts->thread = std::jthread{[raw = parts.get()] {

@@ -15,7 +15,7 @@ Result<PrivateDirectory> PrivateDirectory::make(const std::string& parent,
   while (true) {
     std::string path = parent + "/" + prefix + "XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) return last_system_error();
-    detail::Fd lock{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    os::Fd lock{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (!lock || ::flock(lock.get(), LOCK_EX) != 0) {
       const Error error = last_system_error();
       ::rmdir(path.c_str());

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "leat/os/file.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::tool {
 
@@ -26,11 +26,11 @@ class PrivateDirectory {
   const std::string& path() const noexcept { return path_; }
 
  private:
-  PrivateDirectory(std::string path, detail::Fd lock) noexcept
+  PrivateDirectory(std::string path, os::Fd lock) noexcept
       : path_{std::move(path)}, lock_{std::move(lock)} {}
 
   std::string path_;
-  detail::Fd lock_;  // Empty once moved from.
+  os::Fd lock_;  // Empty once moved from.
 };
 
 }  // namespace leat::tool

@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -13,8 +14,8 @@
 #include <system_error>
 
 #include "failure.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/store/data_directory.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::tool {
 
@@ -44,10 +45,10 @@ bool is_data_directory_named = false;
 // One that LEAT_DATA_DIR names may be missing: it is made with the first durable topic.
 void check_named_data_directory() {
   if (!is_data_directory_named) return;
-  const auto directory = detail::open_data_directory({}, false);
-  if (directory) return;
-  const std::string path = detail::data_directory_path({});
-  const int error = directory.error().system_error;
+  const auto checked = check_data_directory();
+  if (checked) return;
+  const std::string path = data_directory();
+  const int error = checked.error().system_error;
   struct stat link {};
   const bool is_missing = error == ENOENT && ::lstat(path.c_str(), &link) != 0;
   if (is_missing)
@@ -56,29 +57,36 @@ void check_named_data_directory() {
         fmt::format("there is no directory {}, which --data-dir names; `leat topic create "
                     "--durable` makes it",
                     path)};
-  throw Failure{error == ENOTDIR ? kExitUsage : exit_code_for(directory.error().code),
+  throw Failure{error == ENOTDIR ? kExitUsage : exit_code_for(checked.error().code),
                 fmt::format("cannot use {}, which --data-dir names: {}", path,
                             error == ENOENT ? "it is a link to nothing" : std::strerror(error))};
 }
 
 void note_named_data_directory() noexcept { is_data_directory_named = true; }
 
+namespace {
+
+bool has_durable_topics() {
+  auto data = os::open_directory_path(data_directory(), false, false);
+  auto names = data ? os::names_in(data->get()) : data.error();
+  return names && std::ranges::any_of(*names, is_valid_name);
+}
+
+}  // namespace
+
 std::string usable_directory(Missing missing) {
-  std::string path = detail::directory_path({});
+  std::string path = topics_directory();
   refuse_system_directory(path);
-  const bool is_named = path != detail::default_directory_path();
+  const bool is_named = path != default_topics_directory();
   const bool is_there = ::access(path.c_str(), F_OK) == 0;
   // A restart of the machine takes the directory, but not the durable topics.
-  if (auto data = detail::open_data_directory({}, false); data && !is_there) {
-    if (auto names = detail::topic_names(*data); names && !names->empty())
-      missing = Missing::is_made;
-  }
-  auto directory = detail::open_directory({}, missing == Missing::is_made);
-  if (directory) {
+  if (!is_there && has_durable_topics()) missing = Missing::is_made;
+  const auto checked = check_topics_directory({}, missing == Missing::is_made);
+  if (checked) {
     if (!is_there && is_named) print_notice(fmt::format("created directory {}", path));
     return path;
   }
-  const Error error = directory.error();
+  const Error error = checked.error();
   if (missing != Missing::is_made && error.system_error == ENOENT) {
     if (!is_named) return path;
     throw Failure{

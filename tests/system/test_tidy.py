@@ -40,7 +40,7 @@ CLEAN = {
     "include/leat/leat.hpp": HEAD + '#include "leat/log/log.hpp"\n',
     "include/leat/compat/fifo.hpp": HEAD + "#include <leat/leat.hpp>\nvoid f() { throw 1; }\n",
     "src/cli/main.cpp": '#include "tool/program.hpp"\n#include "leat_version.hpp"\n',
-    "src/cli/args.hpp": HEAD,
+    "src/cli/args.hpp": HEAD + '#include <leat/leat.hpp>\n#include "leat/os/futex.hpp"\nint x = CLI::detail::y;\n',
     "src/tool/program.hpp": HEAD,
     "bench/main.cpp": '#include "ring.hpp"\n#include "bench/ring.hpp"\n#include "tool/program.hpp"\n',
     "bench/ring.hpp": HEAD,
@@ -119,6 +119,13 @@ BAD = {
     "include of nothing": ("src/cli/x.cpp", '#include "nothing.hpp"\n', "no such file"),
     "example uses detail": (
         "examples/x.cpp", "leat::detail::load(x);\n", "public interface only"),
+    "program uses detail": ("src/cli/x.cpp", "detail::load(x);\n", "programs use the public interface"),
+    "program uses leat::detail": (
+        "src/tool/x.cpp", "x = leat::detail::y;\n", "programs use the public interface"),
+    "program uses all of detail": (
+        "src/cli/x.cpp", "using namespace leat::detail;\n", "programs use the public interface"),
+    "program includes log": (
+        "src/cli/x.cpp", '#include "leat/log/log.hpp"\n', "public headers, base and os only"),
     "no pragma once": ("bench/x.hpp", "// Head.\n", "no #pragma once"),
     "no head comment": ("bench/x.hpp", "#pragma once\n", "starts with a comment"),
     "too long": ("src/cli/x.cpp", "int x;\n" * 601, "over 600 lines"),

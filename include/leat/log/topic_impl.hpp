@@ -63,6 +63,18 @@ LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interrupti
   }
   return {};
 }
+LEAT_INLINE Result<void> Topic::sync(const Deadline& deadline, const std::stop_token& stop) const {
+  if (topic_->durable() == nullptr) return Errc::not_allowed;
+  Error error;
+  for (std::uint32_t i = 0; i < partitions(); ++i) {
+    const auto end = detail::known_end_of_claims(*topic_, i);
+    if (end) detail::request_sync(*topic_, i, *end);
+    const Error missing =
+        end ? detail::await_durable(*topic_, i, *end, deadline, &stop) : end.error();
+    if (missing.code != Errc::ok) error = missing;
+  }
+  return error;
+}
 LEAT_INLINE void Topic::recheck_offset_limits() const noexcept { topic_->wake_everybody(); }
 LEAT_INLINE std::uint32_t Topic::partitions() const noexcept {
   return topic_->geometry().partition_count;

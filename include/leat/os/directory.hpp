@@ -98,6 +98,16 @@ inline bool has_name(int directory, const char* name) noexcept {
   return ::faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+// Whether nothing has this name. False if that is not known.
+inline bool is_missing(int directory, const char* name) noexcept {
+  return ::faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+// Whether something has this name that is not a directory: a symbolic link, for example.
+inline bool is_other_than_directory(int directory, const char* name) noexcept {
+  struct stat status {};
+  return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(status.st_mode);
+}
+
 // The absolute path of an open directory, without links. Needs /proc.
 inline Result<std::string> path_of(int directory) {
   const std::string link = "/proc/self/fd/" + std::to_string(directory);

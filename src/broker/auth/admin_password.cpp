@@ -8,7 +8,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "leat/os/directory.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 namespace {
@@ -55,7 +55,7 @@ Outcome<void> take_admin_password(TopicStore& store, const std::string& path) {
     return Problem{error.code, fmt::format("admin_password_file: cannot read '{}': {}", path,
                                            std::strerror(error.system_error))};
   };
-  const leat::detail::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const leat::os::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file) return fail(last_system_error());
   char text[kMaxPassword + 1];
   std::size_t size = 0;
@@ -88,7 +88,7 @@ Outcome<void> take_admin_password(TopicStore& store, const std::string& path) {
 }
 
 Outcome<void> write_admin_password(const std::string& directory, std::string_view password) {
-  using namespace leat::detail;
+  using namespace leat::os;
   const auto fail = [&](Error error, const std::string& name = kAdminPasswordFile) {
     return Problem{error.code, fmt::format("cannot write '{}/{}': {}", directory, name,
                                            std::strerror(error.system_error))};

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "leat/os/signals.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 namespace {
@@ -16,7 +16,7 @@ Problem stopped() { return {Errc::stopped, "the broker is stopping"}; }
 
 PasswordWorker::PasswordWorker(std::size_t queue, std::chrono::milliseconds patience)
     : room_{queue}, patience_{patience} {
-  const leat::detail::SignalsBlocked blocked;
+  const leat::os::SignalsBlocked blocked;
   thread_ = std::thread{[this] { run(); }};
 }
 

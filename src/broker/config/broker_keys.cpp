@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "config_key.hpp"
-#include "leat/store/data_directory.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::broker {
 namespace {
@@ -78,7 +78,7 @@ std::string problem_of_log(const std::string& file) {
 }  // namespace
 
 void fill_in_paths(Config& config) {
-  config.data_dir = leat::detail::data_directory_path(config.data_dir);
+  config.data_dir = leat::data_directory(config.data_dir);
   if (config.state_dir.empty()) config.state_dir = config.data_dir + "/+broker";
 }
 

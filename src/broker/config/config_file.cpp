@@ -26,7 +26,7 @@
 // clang-format on
 
 #include "control_characters.hpp"
-#include "leat/os/directory.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 namespace {
@@ -120,7 +120,7 @@ Outcome<std::string> content_of(const std::string& file) {
     return Problem{error.code,
                    fmt::format("cannot read '{}': {}", file, std::strerror(error.system_error))};
   };
-  const leat::detail::Fd opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const leat::os::Fd opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (!opened) return fail();
   std::string text;
   char buffer[4096];

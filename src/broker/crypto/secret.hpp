@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "leat/base/replace.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 
@@ -28,7 +28,7 @@ class Secret {
   }
   Secret(Secret&& other) noexcept
       : bytes_{std::move(other.bytes_)}, size_{std::exchange(other.size_, 0)} {}
-  Secret& operator=(Secret&& other) noexcept { return detail::replace(*this, other); }
+  Secret& operator=(Secret&& other) noexcept { return os::replace(*this, other); }
   ~Secret() {
     if (bytes_ != nullptr) sodium_memzero(bytes_.get(), size_);
   }

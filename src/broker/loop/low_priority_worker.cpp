@@ -4,12 +4,12 @@
 
 #include <utility>
 
-#include "leat/os/signals.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 
 LowPriorityWorker::LowPriorityWorker() {
-  const leat::detail::SignalsBlocked blocked;
+  const leat::os::SignalsBlocked blocked;
   thread_ = std::thread{[shared = shared_] { serve(shared); }};
 }
 

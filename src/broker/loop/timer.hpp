@@ -24,8 +24,7 @@
 #include <memory>
 #include <utility>
 
-#include "leat/base/clock.hpp"
-#include "leat/base/own_pause.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 
@@ -75,7 +74,7 @@ class PatientTimer {
   void start(std::chrono::milliseconds time, std::function<void()> call) {
     call_ = std::move(call);
     time_ns_ = std::chrono::nanoseconds{time}.count();
-    began_ns_ = detail::now_ns();
+    began_ns_ = os::now_ns();
     pause_.begin(began_ns_);
     wait(began_ns_);
   }
@@ -90,11 +89,11 @@ class PatientTimer {
   void wait(std::int64_t now) {
     const std::int64_t end =
         std::max(began_ns_ + time_ns_, now + pause_.check_again_in_ns(time_ns_));
-    const std::int64_t step = std::max(detail::OwnPause::kLong, time_ns_ / 4);
+    const std::int64_t step = std::max(os::OwnPause::kLong, time_ns_ / 4);
     const std::int64_t time = std::clamp<std::int64_t>(end - now, 0, step);
     pause_.sleep_for(std::max<std::int64_t>(time, 1));
     timer_.start(std::chrono::nanoseconds{time}, [this] {
-      const std::int64_t woke = detail::now_ns();
+      const std::int64_t woke = os::now_ns();
       pause_.check(woke);
       if (!pause_.is_late(woke, began_ns_, time_ns_)) return wait(woke);
       std::exchange(call_, nullptr)();  // Perhaps the end of this timer.
@@ -105,7 +104,7 @@ class PatientTimer {
   std::function<void()> call_;
   std::int64_t time_ns_ = 0;
   std::int64_t began_ns_ = 0;
-  detail::OwnPause pause_;
+  os::OwnPause pause_;
 };
 
 }  // namespace leat::broker

@@ -14,7 +14,7 @@
 #include <filesystem>
 
 #include "leat/deadline.hpp"
-#include "leat/os/directory.hpp"
+#include "leat/os/os.hpp"
 #include "stream.hpp"
 
 namespace leat::broker {
@@ -37,13 +37,13 @@ namespace {
 
 // Until the descriptor is closed. Goes on without a lock if it gets none: everybody who may read the directory can hold
 // one for ever.
-leat::detail::Fd lock_directory_of(const std::string& path) {
+leat::os::Fd lock_directory_of(const std::string& path) {
   const std::string parent = std::filesystem::path{path}.parent_path().string();
-  leat::detail::Fd directory{
+  leat::os::Fd directory{
       ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   for (const Deadline deadline{std::chrono::seconds{1}}; directory && !deadline.passed();) {
     if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
-    leat::detail::sleep_a_millisecond();
+    leat::os::sleep_a_millisecond();
   }
   return directory;
 }

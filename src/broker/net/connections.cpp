@@ -65,7 +65,7 @@ bool Connections::free_reserved() {
 
 void Connections::fill_reserve() {
   while (reserved_.size() + unix_connections() < for_unix_) {
-    leat::detail::Fd one{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    leat::os::Fd one{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
     if (!one) return;
     reserved_.push_back(std::move(one));
   }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "stream.hpp"
 
 namespace leat::broker {
@@ -72,7 +72,7 @@ class Connections {
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Origin, std::size_t> by_origin_;
   std::size_t for_unix_ = 0;                // As many at the Unix socket always get in.
-  std::vector<leat::detail::Fd> reserved_;  // For those of them that have not come.
+  std::vector<leat::os::Fd> reserved_;      // For those of them that have not come.
   std::multimap<Origin, std::weak_ptr<Stream>> abandoned_;  // When they were looked for.
   std::chrono::steady_clock::time_point next_check_;
   std::size_t most_ = 0;  // The most that were open at once since memory was last freed.

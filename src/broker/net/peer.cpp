@@ -10,7 +10,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <cstring>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 namespace {
@@ -110,7 +110,7 @@ ClientEnd client_end(int descriptor) {
   question.request.sdiag_protocol = IPPROTO_TCP;
   question.request.idiag_states = ~0U;
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  const leat::detail::Fd kernel{::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)};
+  const leat::os::Fd kernel{::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)};
   if (!kernel || ::send(kernel.get(), &question, sizeof(question), 0) < 0)
     return ClientEnd::unknown;
   Answer answer{};

@@ -13,8 +13,8 @@
 namespace leat::broker {
 namespace {
 
-using leat::detail::Fd;
-using leat::detail::LockFile;
+using leat::os::Fd;
+using leat::os::LockFile;
 
 constexpr std::int64_t kApplicationId =
     0x4C454154;  // "LEAT"; `file` and SQLite's own tools show it.
@@ -30,7 +30,7 @@ Problem problem_of(const std::string& directory, Error error) {
 }
 
 Outcome<Fd> open_state_directory(const std::string& directory) {
-  auto opened = leat::detail::open_directory_path(directory, true, true);
+  auto opened = leat::os::open_directory_path(directory, true, true);
   if (opened) return std::move(*opened);
   if (opened.error().code == Errc::permission && opened.error().system_error == 0) {
     return Problem{Errc::permission,
@@ -55,14 +55,14 @@ Outcome<LockFile> lock_directory(const Fd& opened, const std::string& directory)
 
 void delete_with_companions(const Fd& directory, const std::string& name) {
   for (const char* const suffix : {"-journal", "-wal", "-shm", ""})
-    leat::detail::delete_file_at(directory.get(), (name + suffix).c_str());
+    leat::os::delete_file_at(directory.get(), (name + suffix).c_str());
 }
 
 Outcome<void> make(const Fd& opened, const std::string& directory) {
   const std::string name = std::string{StoreFile::kName} + ".new";
   delete_with_companions(opened, name);  // Of a first start that was killed.
   if (const auto file =
-          leat::detail::open_file_at(opened.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+          leat::os::open_file_at(opened.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
       !file)
     return problem_of(directory, file.error());
   {
@@ -81,7 +81,7 @@ Outcome<void> make(const Fd& opened, const std::string& directory) {
   }
   // Companions of a database that somebody moved away do not belong to this one.
   delete_with_companions(opened, StoreFile::kName);
-  const auto renamed = leat::detail::rename_at(opened.get(), name.c_str(), StoreFile::kName);
+  const auto renamed = leat::os::rename_at(opened.get(), name.c_str(), StoreFile::kName);
   if (!renamed) return problem_of(directory, renamed.error());
   if (::fsync(opened.get()) != 0) return problem_of(directory, leat::last_system_error());
   return {};
@@ -90,7 +90,7 @@ Outcome<void> make(const Fd& opened, const std::string& directory) {
 // Whether the last broker was not killed: then there is no log, or one without a header.
 bool was_closed(const Fd& opened) {
   const std::string name = std::string{StoreFile::kName} + "-wal";
-  const auto log = leat::detail::open_file_at(opened.get(), name.c_str(), O_RDONLY);
+  const auto log = leat::os::open_file_at(opened.get(), name.c_str(), O_RDONLY);
   char first = 0;
   if (!log) return log.error().system_error == ENOENT;
   const ::ssize_t count = ::pread(log->get(), &first, 1, 0);
@@ -100,9 +100,9 @@ bool was_closed(const Fd& opened) {
 // The file itself, before SQLite looks at it. SQLite would take an empty one for a new database, and a last page
 // that is not whole for one that ends with zeros.
 Outcome<void> check_file(const Fd& opened, const std::string& directory, const std::string& path) {
-  const auto file = leat::detail::open_file_at(opened.get(), StoreFile::kName, O_RDONLY);
+  const auto file = leat::os::open_file_at(opened.get(), StoreFile::kName, O_RDONLY);
   if (!file) return problem_of(directory, file.error());
-  const auto size = leat::detail::file_size(file->get());
+  const auto size = leat::os::file_size(file->get());
   if (!size) return problem_of(directory, size.error());
   // After a crash the write-ahead log may hold what is missing, so then the end is SQLite's to judge.
   if (*size == 0 || (*size % kPageSize != 0 && was_closed(opened)))
@@ -196,7 +196,7 @@ Outcome<StoreFile> StoreFile::open(std::string directory, std::int64_t max_pages
   if (!opened) return opened.problem();
   auto locked = lock_directory(*opened, directory);
   if (!locked) return locked.problem();
-  if (!leat::detail::has_name(opened->get(), kName)) {
+  if (!leat::os::has_name(opened->get(), kName)) {
     if (auto made = make(*opened, directory); !made) return made.problem();
   }
   const std::string path = directory + "/" + kName;

@@ -15,7 +15,7 @@
 #include <memory>
 #include <string>
 
-#include "leat/os/lock_file.hpp"
+#include "leat/os/os.hpp"
 #include "sqlite.hpp"
 
 namespace leat::broker {
@@ -38,9 +38,9 @@ class StoreFile {
   bool is_in_place() const noexcept;
 
  private:
-  StoreFile(leat::detail::LockFile lock, std::unique_ptr<Database> database);
+  StoreFile(leat::os::LockFile lock, std::unique_ptr<Database> database);
 
-  leat::detail::LockFile lock_;  // First: it goes last.
+  leat::os::LockFile lock_;  // First: it goes last.
   std::unique_ptr<Database> database_;
   std::uint64_t device_ = 0;  // Of the file, when it was opened.
   std::uint64_t inode_ = 0;

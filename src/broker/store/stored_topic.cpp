@@ -6,7 +6,7 @@
 #include <array>
 
 #include "broker/config/control_characters.hpp"
-#include "leat/log/directory.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::broker {
 namespace {
@@ -52,14 +52,14 @@ std::optional<Credential> credential_of(const StoredTopic& topic, std::string_vi
 
 std::optional<Problem> problem_of_topic_name(std::string_view name) {
   // The name is not repeated: it may be long, and contain anything.
-  if (leat::detail::is_valid_topic_name(name)) return std::nullopt;
+  if (leat::is_valid_name(name)) return std::nullopt;
   return Problem{
       Errc::invalid_argument,
       "a topic's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};
 }
 
 std::optional<Problem> problem_of_group_name(std::string_view name) {
-  if (name.empty() || leat::detail::is_valid_topic_name(name)) return std::nullopt;
+  if (name.empty() || leat::is_valid_topic_name(name)) return std::nullopt;
   return Problem{
       Errc::invalid_argument,
       "a group's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "leat/store/data_directory.hpp"
+#include "leat/admin.hpp"
 #include "topic_client.hpp"
 
 namespace leat::broker {
@@ -68,7 +68,7 @@ Outcome<void> BrokerTopic::attach() {
 // After somebody has removed the files of a durable topic in use, its memory still has the name.
 Problem BrokerTopic::problem_of_open(Error error) const {
   std::error_code ignored;
-  const std::string files = detail::data_directory_path(config_.data_dir) + '/' + name();
+  const std::string files = data_directory(config_.data_dir) + '/' + name();
   if (error.code == Errc::wrong_format && stored_.is_durable &&
       !std::filesystem::exists(files, ignored))
     return {Errc::wrong_format,

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "leat/log/directory.hpp"
-#include "leat/store/data_directory.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::broker {
 
@@ -18,11 +17,9 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       trim_{loop},
       unsent_{loop, LargeMessages::kMost / 2} {}
 
-std::string Topics::directory() const { return leat::detail::directory_path(config_.dir); }
+std::string Topics::directory() const { return leat::topics_directory(config_.dir); }
 
-std::string Topics::data_directory() const {
-  return leat::detail::data_directory_path(config_.data_dir);
-}
+std::string Topics::data_directory() const { return leat::data_directory(config_.data_dir); }
 
 void Topics::take_config() {
   for (const auto& [name, topic] : topics_) topic->take_config();

@@ -1,6 +1,4 @@
 // `leat backup TOPIC DIRECTORY`: a copy of a durable topic's files, also while it is in use.
-#include "leat/store/backup.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,10 +15,8 @@
 #include "cli/stop_on_signal.hpp"
 #include "cli/topic/room.hpp"
 #include "data_files.hpp"
-#include "leat/leat.hpp"
-#include "leat/log/committed_prefix.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/log/durable_wait.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::cli {
 namespace {
@@ -32,27 +28,14 @@ struct BackupArguments {
 };
 
 // Everything that was claimed so far, so that the backup has it. Says what keeps it from being there.
-void wait_for_disk(const std::string& name, const std::stop_token& stop) {
+void wait_for_disk(const Topic& topic, const std::stop_token& stop) {
   constexpr std::chrono::seconds kPatience{10};
-  auto directory = detail::open_directory({}, false);
-  if (!directory) fail(directory.error(), name);
-  auto topic = detail::attach_files(*directory, name);
-  if (!topic) fail(topic.error(), name);
-  const Deadline deadline{kPatience};
-  Error error;
-  for (std::uint32_t i = 0; i < (*topic)->geometry().partition_count; ++i) {
-    std::uint64_t end = 0;  // Also where publishers are too fast for one look.
-    for (int attempt = 0; attempt < 20 && end == 0; ++attempt)
-      end = detail::end_of_claims(**topic, i);
-    detail::request_sync(**topic, i, end);
-    const Error missing = detail::await_durable(**topic, i, end, deadline, &stop);
-    if (missing.code != Errc::ok) error = missing;
-  }
+  const Error error = topic.sync(kPatience, stop).error();
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::io_error)
     print_notice(fmt::format("warning: topic '{}' is read-only{}: the backup has what its disk has",
-                             name, reason));
+                             topic.name(), reason));
   if (error.code == Errc::not_durable && !stop.stop_requested())
     print_notice(fmt::format("warning: the backup lacks what the disk did not take within {} s{}",
                              kPatience.count(), reason));
@@ -113,27 +96,25 @@ void back_up(const BackupArguments& arguments) {
     throw Failure{kExitUsage, fmt::format("topic '{}' is not durable: there are no files to back "
                                           "up (leat topic create --durable)",
                                           name)};
-  auto parent = detail::open_directory_path(target.parent, false, false);
+  auto parent = os::open_directory_path(target.parent, false, false);
   if (!parent && parent.error() == Errc::not_found)
     throw Failure{kExitNotThere, fmt::format("there is no directory {}", target.parent)};
   if (!parent) fail_to_back_up(parent.error(), name, target);
-  if (detail::has_name(parent->get(), target.name.c_str()))
+  if (os::has_name(parent->get(), target.name.c_str()))
     fail_to_back_up({Errc::exists, 0}, name, target);
-  DataFiles files{name, info.durable->directory, {}};
-  auto directory = detail::open_directory_path(files.path, false, false);
-  if (!directory) fail(directory.error(), files);
-  files.directory = std::move(*directory);
-  const auto is_same = detail::is_same_file(files.directory.get(), parent->get());
-  if (!is_same) fail(is_same.error(), files);
-  if (*is_same)
+  DataFiles data{name, info.durable->directory, {}};
+  auto files = TopicFiles::open_path(data.path);
+  if (!files) fail(files.error(), data);
+  data.files = std::move(*files);
+  std::error_code error;
+  if (std::filesystem::equivalent(data.path, target.parent, error))
     throw Failure{kExitUsage, fmt::format("{} has the files of topic '{}' itself: name another "
                                           "place",
                                           target.parent, name)};
-  wait_for_disk(name, signals.token());
-  const detail::CopyOptions options{
-      .may_link = !arguments.copies, .is_open = true, .stop = signals.token()};
-  auto copied = detail::copy_store(detail::Disk::system(), files.directory.get(),
-                                   manifest_of(files), options, parent->get(), target.name);
+  wait_for_disk(*topic, signals.token());
+  (void)manifest_of(data);  // Says what is wrong with it.
+  auto copied = data.files.back_up(target.parent + '/' + target.name,
+                                   {.copies = arguments.copies, .stop = signals.token()});
   if (!copied && copied.error() == Errc::stopped) throw signals.failure("no backup was made");
   if (!copied) fail_to_back_up(copied.error(), name, target);
   fmt::print("backed up topic '{}' to {}/{}: {}\n", name, target.parent, target.name,

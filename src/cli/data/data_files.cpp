@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "cli/cli.hpp"
-#include "leat/store/data_directory.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::cli {
 
 namespace {
 
 [[noreturn]] void fail_data_directory(Error error) {
-  const std::string path = detail::data_directory_path({});
+  const std::string path = data_directory();
   if (error.system_error == ENOTDIR)
     throw Failure{kExitUsage,
                   fmt::format("{} is not a directory: --data-dir and LEAT_DATA_DIR name one, where "
@@ -34,101 +34,85 @@ namespace {
                             path, std::strerror(error.system_error))};
 }
 
-// The name of something that is not a regular file, where a topic has one; empty if there is none.
-std::string find_irregular(const DataFiles& files) {
-  auto names = detail::names_in(files.directory.get());
-  if (!names) return {};
-  for (const std::string& name : *names) {
-    const bool is_own = name == detail::kDataLock || name.starts_with(detail::kManifest) ||
-                        name.starts_with(detail::kCheckpoint) ||
-                        name.starts_with(detail::kSegmentPrefix) ||
-                        name.starts_with(detail::kSavedGroupPrefix);
-    if (!is_own) continue;
-    const auto file = detail::Disk::system().open(files.directory.get(), name.c_str(), O_RDONLY, 0);
-    if (file.error() == Errc::wrong_format) return name;
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string writable_data_directory() {
-  refuse_system_directory(detail::data_directory_path({}),
+  const std::string path = data_directory();
+  refuse_system_directory(path,
                           "durable topics need a directory of their own for their files; name one "
                           "with --data-dir or LEAT_DATA_DIR, for example ~/leat");
-  auto data = detail::open_data_directory({}, true);
-  if (!data) fail_data_directory(data.error());
-  if (auto may = detail::may_write_at(data->get(), "."); !may) fail_data_directory(may.error());
-  return detail::data_directory_path({});
+  if (auto made = check_data_directory({}, true); !made) fail_data_directory(made.error());
+  if (auto may = os::may_write_at(AT_FDCWD, path.c_str()); !may) fail_data_directory(may.error());
+  return path;
 }
 
 DataFiles open_data_files(const std::string& topic) {
   check_topic_name(topic);
-  const std::string path = detail::data_directory_path({});
-  auto data = detail::open_data_directory({}, false);
-  if (!data && data.error().system_error == ENOENT)
+  const std::string path = data_directory();
+  const Error error = check_data_directory().error();
+  if (error.system_error == ENOENT)
     throw Failure{kExitNotThere,
                   fmt::format("there is no directory {}, where durable topics keep their files; "
                               "--data-dir or LEAT_DATA_DIR names another one",
                               path)};
-  if (!data) fail_data_directory(data.error());
-  DataFiles files{topic, path + '/' + topic, {}};
-  auto directory = detail::open_directory_at(data->get(), topic.c_str());
-  if (!directory && directory.error().system_error == ENOTDIR)
-    throw Failure{kExitFormat, no_directory_sentence(topic, files.path)};
-  if (!directory && directory.error() == Errc::not_found)
+  if (error.code != Errc::ok) fail_data_directory(error);
+  DataFiles data{topic, path + '/' + topic, {}};
+  auto files = TopicFiles::open(topic);
+  if (!files && files.error().system_error == ENOTDIR)
+    throw Failure{kExitFormat, no_directory_sentence(topic, data.path)};
+  if (!files && files.error() == Errc::not_found)
     throw Failure{kExitNotThere, fmt::format("there is no durable topic '{}' in {}", topic, path)};
-  if (!directory) fail(directory.error(), files);
-  files.directory = std::move(*directory);
-  return files;
+  if (!files) fail(files.error(), data);
+  data.files = std::move(*files);
+  return data;
 }
 
-detail::Manifest manifest_of(const DataFiles& files) {
-  auto manifest = detail::load_manifest(detail::Disk::system(), files.directory.get());
+ManifestInfo manifest_of(const DataFiles& data) {
+  auto manifest = data.files.manifest();
   if (manifest) return std::move(*manifest);
   if (manifest.error() == Errc::not_found)
-    throw Failure{kExitFormat, fmt::format("{} is not the directory of a topic: it has no manifest",
-                                           files.path)};
+    throw Failure{kExitFormat,
+                  fmt::format("{} is not the directory of a topic: it has no manifest", data.path)};
   if (manifest.error() == Errc::corrupt)
     throw Failure{kExitFormat,
                   fmt::format("both copies of the manifest in {} are damaged: restore one of them "
                               "from a backup",
-                              files.path)};
-  fail(manifest.error(), files);
+                              data.path)};
+  fail(manifest.error(), data);
 }
 
-void fail(Error error, const DataFiles& files) {
+void fail(Error error, const DataFiles& data) {
   if (error.system_error == EROFS)
     throw Failure{
         kExitPermission,
-        fmt::format("the file system of {} is read-only; mount it writable first", files.path)};
+        fmt::format("the file system of {} is read-only; mount it writable first", data.path)};
   switch (error.code) {
     case Errc::permission:
       throw Failure{kExitPermission,
-                    fmt::format("no permission for the files of topic '{}' (ls -l {})", files.topic,
-                                files.path)};
+                    fmt::format("no permission for the files of topic '{}' (ls -l {})", data.topic,
+                                data.path)};
     case Errc::wrong_format:
-      if (const std::string name = find_irregular(files); !name.empty())
+      if (const auto name = data.files.irregular_file(); name && !name->empty())
         throw Failure{
             kExitFormat,
             fmt::format("{}/{} is not a regular file: move it away, and put the file back "
                         "if you have it",
-                        files.path, name)};
+                        data.path, *name)};
       throw Failure{kExitFormat,
                     fmt::format("{} was written by a newer version of Leat, or is not the "
                                 "directory of a topic",
-                                files.path)};
+                                data.path)};
     case Errc::not_found:
-      throw Failure{kExitFormat, fmt::format("a file in {} has disappeared", files.path)};
+      throw Failure{kExitFormat, fmt::format("a file in {} has disappeared", data.path)};
     default:
       throw Failure{exit_code_for(error.code),
-                    fmt::format("the files of topic '{}' in {}: {}", files.topic, files.path,
+                    fmt::format("the files of topic '{}' in {}: {}", data.topic, data.path,
                                 error.code == Errc::corrupt ? "they contradict each other"
                                                             : describe(error))};
   }
 }
 
-std::string describe(const detail::CopiedStore& copied) {
+std::string describe(const CopyReport& copied) {
   const std::uint64_t others = copied.files - copied.linked;
   std::string text = fmt::format("{} file{} of {}", number_text(copied.files),
                                  copied.files == 1 ? "" : "s", size_text(copied.bytes));

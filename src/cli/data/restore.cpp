@@ -14,9 +14,7 @@
 #include "cli/stop_on_signal.hpp"
 #include "cli/topic/room.hpp"
 #include "data_files.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/log/durable_topic.hpp"
-#include "leat/store/backup.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::cli {
 namespace {
@@ -28,49 +26,48 @@ struct RestoreArguments {
 
 // Anything may be in it.
 DataFiles open_backup(const RestoreArguments& arguments) {
-  auto directory = detail::open_directory_path(arguments.directory, false, false);
-  if (!directory && directory.error().system_error == ENOTDIR)
+  auto files = TopicFiles::open_path(arguments.directory);
+  if (!files && files.error().system_error == ENOTDIR)
     throw Failure{kExitFormat,
                   fmt::format("{} is not a backup, which is a directory", arguments.directory)};
-  if (!directory && directory.error() == Errc::not_found)
+  if (!files && files.error() == Errc::not_found)
     throw Failure{kExitNotThere, fmt::format("there is no directory '{}'", arguments.directory)};
-  if (!directory)
-    throw Failure{exit_code_for(directory.error().code),
+  if (!files)
+    throw Failure{exit_code_for(files.error().code),
                   fmt::format("cannot open {}: {}", arguments.directory,
-                              std::strerror(directory.error().system_error))};
+                              std::strerror(files.error().system_error))};
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(arguments.directory, error);
   if (error) throw system_failure("cannot open " + arguments.directory, error.value());
   return {arguments.name.empty() ? path.filename().string() : arguments.name, path.string(),
-          std::move(*directory)};
+          std::move(*files)};
 }
 
-detail::Manifest manifest_of_backup(const DataFiles& files) {
-  auto manifest = detail::load_manifest(detail::Disk::system(), files.directory.get());
+// Fails unless a topic can be made of it.
+void check_backup(const DataFiles& backup) {
+  const auto manifest = backup.files.manifest();
   if (!manifest && manifest.error() == Errc::not_found)
-    throw Failure{kExitFormat, fmt::format("{} is not a backup: it has no manifest", files.path)};
+    throw Failure{kExitFormat, fmt::format("{} is not a backup: it has no manifest", backup.path)};
   if (!manifest && manifest.error() == Errc::corrupt)
     throw Failure{kExitFormat, fmt::format("both copies of the manifest in {} are damaged: nothing "
                                            "can be restored without one",
-                                           files.path)};
-  if (!manifest) fail(manifest.error(), files);
-  auto lock = detail::open_data_lock(files.directory.get());
-  if (lock && detail::byte_is_locked(lock->get(), detail::kAttachLock))
+                                           backup.path)};
+  if (!manifest) fail(manifest.error(), backup);
+  if (backup.files.is_open())
     throw Failure{kExitNotThere,
                   fmt::format("{} is no backup but a topic that is in use: `leat backup` makes one",
-                              files.path)};
-  return std::move(*manifest);
+                              backup.path)};
 }
 
 // Reads all of it, and says what is damaged.
-void report_damage(const DataFiles& files) {
+void report_damage(const DataFiles& backup) {
   constexpr std::size_t kShown = 10;
-  auto report = detail::check_store(detail::Disk::system(), files.directory.get());
-  if (!report) fail(report.error(), files);
+  auto report = backup.files.check();
+  if (!report) fail(report.error(), backup);
   std::size_t damages = 0;
-  for (const detail::StoreFinding& one : report->findings) {
+  for (const FileFinding& one : report->findings) {
     if (one.is_damage && ++damages <= kShown)
-      print_notice(fmt::format("warning: damaged: {}/{}: {}", files.path, one.file, one.text));
+      print_notice(fmt::format("warning: damaged: {}/{}: {}", backup.path, one.file, one.text));
   }
   if (damages > kShown)
     print_notice(fmt::format("warning: and {} more; `leat fsck` shows them", damages - kShown));
@@ -99,22 +96,15 @@ void report_damage(const DataFiles& files) {
 void restore(const RestoreArguments& arguments) {
   if (!arguments.name.empty()) check_topic_name(arguments.name);
   const DataFiles from = open_backup(arguments);
-  const detail::Manifest manifest = manifest_of_backup(from);
+  check_backup(from);
   check_topic_name(from.topic);
-  const std::string data_path = detail::data_directory_path({});
-  auto topics = detail::open_directory({}, false);
-  if (detail::has_store({}, from.topic) ||
-      (topics && detail::has_name(topics->get(), from.topic.c_str())))
+  const std::string data_path = data_directory();
+  if (has_files(from.topic) || has_memory(from.topic))
     fail_to_restore({Errc::exists, 0}, from, data_path);
   report_damage(from);
   (void)writable_data_directory();
-  auto data = detail::open_data_directory({}, false);
-  if (!data) fail_to_restore(data.error(), from, data_path);
-  // Copies all of it: the topic goes on in its last file, and recovery may cut others.
   const StopOnSignal signals;
-  auto copied = detail::copy_store(detail::Disk::system(), from.directory.get(), manifest,
-                                   {.stop = signals.token(), .id = detail::make_topic_id()},
-                                   data->get(), from.topic);
+  auto copied = from.files.restore(from.topic, signals.token());
   if (!copied && copied.error() == Errc::stopped) throw signals.failure("nothing was restored");
   if (!copied) fail_to_restore(copied.error(), from, data_path);
   fmt::print("restored topic '{}' from {}: {}\neverything is kept in {}/{}\n", from.topic,

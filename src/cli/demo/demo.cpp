@@ -16,7 +16,8 @@
 #include "demo_processes.hpp"
 #include "demo_report.hpp"
 #include "demo_workloads.hpp"
-#include "leat/leat.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 #include "tool/private_directory.hpp"
 
 namespace leat::cli {
@@ -49,12 +50,12 @@ tool::PrivateDirectory make_private_directory() {
 TopicOptions holding_all(std::uint64_t records, std::uint64_t record_size) {
   constexpr std::uint64_t kSegment = 1 << 20;
   constexpr std::uint64_t kSegments = 256;
-  const std::uint64_t each = detail::granules_for(record_size) * detail::kGranule;
+  const std::uint64_t each = room_of_record(record_size);
   const std::uint64_t total = records * each;
   TopicOptions options;
   options.retain_all = true;
-  options.segment_bytes =
-      detail::Geometry::round_up(std::max(kSegment, total / kSegments), detail::kPage);
+  options.segment_bytes = std::max(kSegment, total / kSegments);
+  options.segment_bytes = sizes_of(options).segment_bytes;  // Whole pages.
   const std::uint64_t per_segment = options.segment_bytes / each;
   options.capacity_bytes = (records / per_segment + 2) * options.segment_bytes;
   return options;
@@ -84,15 +85,15 @@ Topic open_topic(const Job& job) {
 
 void publish_all(const Job& job, WorkerReport& report, const Start& start) {
   constexpr std::uint64_t kReportEvery = 4096;
-  const std::int64_t began = detail::now_ns();
+  const std::int64_t began = os::now_ns();
   const Topic topic = open_topic(job);
   auto publisher = topic.publisher({.exclusive = true});
   if (!publisher) fail(publisher.error(), topic.name());
   std::string buffer;
-  report.prepare_ns = detail::now_ns() - began;
+  report.prepare_ns = os::now_ns() - began;
   start.wait();
 
-  const std::int64_t first = detail::now_ns();
+  const std::int64_t first = os::now_ns();
   for (std::uint64_t i = 0; i < job.records; ++i) {
     auto offset = publisher->publish(job.workload->make(buffer));
     if (!offset) fail(offset.error(), topic.name());
@@ -101,7 +102,7 @@ void publish_all(const Job& job, WorkerReport& report, const Start& start) {
     }
     if (i % kReportEvery == 0) report.done.store(i, std::memory_order_relaxed);
   }
-  report.work_ns = detail::now_ns() - first;
+  report.work_ns = os::now_ns() - first;
   report.done.store(job.records, std::memory_order_relaxed);
   report.verified = job.records;
 }
@@ -110,7 +111,7 @@ void publish_all(const Job& job, WorkerReport& report, const Start& start) {
 // is "once and in order".
 void verify_all(const Job& job, WorkerReport& report, const Start& start) {
   constexpr std::size_t kAtOnce = 4096;
-  const std::int64_t began = detail::now_ns();
+  const std::int64_t began = os::now_ns();
   const Topic topic = open_topic(job);
   auto subscriber = topic.subscriber({.from = From::beginning});
   if (!subscriber) fail(subscriber.error(), topic.name());
@@ -119,13 +120,13 @@ void verify_all(const Job& job, WorkerReport& report, const Start& start) {
     problem = fmt::format("{} records from {} on are missing ({})", event.count, event.first,
                           name_of(event.reason));
   });
-  report.prepare_ns = detail::now_ns() - began;
+  report.prepare_ns = os::now_ns() - began;
   start.wait();
 
   std::uint64_t next = 0;
   std::int64_t first = 0;
   const auto verify = [&](const Record& record) {
-    if (next == 0) first = detail::now_ns();
+    if (next == 0) first = os::now_ns();
     if (record.offset != next) [[unlikely]] {
       problem = fmt::format("offset {} came where {} was expected", record.offset, next);
     } else if (!job.workload->is_right(record.text())) [[unlikely]] {
@@ -140,7 +141,7 @@ void verify_all(const Job& job, WorkerReport& report, const Start& start) {
     report.done.store(next, std::memory_order_relaxed);
     if (*count == 0) (void)subscriber->wait();
   }
-  report.work_ns = detail::now_ns() - first;
+  report.work_ns = os::now_ns() - first;
   report.verified = next;
 
   auto more = subscriber->poll(1, [](const Record&) {});
@@ -225,13 +226,13 @@ class Demo {
     const Job job{directory_.path(), &workload, report_.records};
     TopicOptions options = topic_options(phase, job.records, workload.record_size);
     options.directory = job.directory;
-    const std::int64_t began = detail::now_ns();
+    const std::int64_t began = os::now_ns();
     // The handle is dropped at once: none may be open when children are forked.
     if (auto topic = Topic::create(workload.name, options); !topic) {
       if (topic.error().code == Errc::no_space) check_room(job.directory, options.capacity_bytes);
       fail(topic.error(), workload.name);
     }
-    const std::int64_t create_ns = detail::now_ns() - began;
+    const std::int64_t create_ns = os::now_ns() - began;
     DemoRun run =
         phase.is_sequential ? run_sequential(job) : run_concurrent(job, phase.subscribers);
     run.prepare_ms += to_ms(create_ns);

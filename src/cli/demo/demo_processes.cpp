@@ -24,10 +24,10 @@ constexpr int kTickMs = 50;
 
 volatile std::sig_atomic_t stop_signal = 0;
 
-std::pair<detail::Fd, detail::Fd> make_pipe() {
+std::pair<os::Fd, os::Fd> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_failure("cannot make a pipe", errno);
-  return {detail::Fd{ends[0]}, detail::Fd{ends[1]}};
+  return {os::Fd{ends[0]}, os::Fd{ends[1]}};
 }
 
 void write_sentence(WorkerReport& report, int exit_code, const char* sentence) noexcept {

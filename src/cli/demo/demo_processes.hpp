@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/os/file.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::cli {
 
@@ -71,8 +71,8 @@ class Worker {
 
   std::string name_;
   WorkerReport* report_;
-  detail::Fd ready_;
-  detail::Fd go_;
+  os::Fd ready_;
+  os::Fd go_;
   pid_t pid_ = -1;
   bool ready_seen_ = false;
   bool ended_ = false;

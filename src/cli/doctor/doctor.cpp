@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cli/cli.hpp"
-#include "leat/log/directory.hpp"
+#include "leat/admin.hpp"
 #include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 
@@ -68,7 +68,7 @@ std::size_t clean(const std::string& directory, bool json) {
   std::size_t failed = 0;
   for (const Leftover& leftover : find_leftovers(directory)) {
     const std::string path = directory + "/" + leftover.name;
-    const detail::Fd lock = leftover.is_locked_by_owner ? lock_left_over(path) : detail::Fd{};
+    const os::Fd lock = leftover.is_locked_by_owner ? lock_left_over(path) : os::Fd{};
     if (leftover.is_locked_by_owner && !lock) continue;  // Removed meanwhile, or just made.
     std::error_code error;
     std::filesystem::remove_all(path, error);
@@ -84,7 +84,7 @@ std::size_t clean(const std::string& directory, bool json) {
 }
 
 void doctor(bool json, bool is_cleaning) {
-  const std::string directory = detail::directory_path({});
+  const std::string directory = topics_directory();
   refuse_system_directory(directory);
   std::size_t failed = is_cleaning ? clean(directory, json) : 0;
   if (is_cleaning) {

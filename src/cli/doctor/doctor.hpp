@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::cli {
 
@@ -51,7 +51,7 @@ struct Leftover {
 };
 std::vector<Leftover> find_leftovers(const std::string& directory);
 // Locks what a killed process has left. Whoever removes it keeps the lock meanwhile. Empty if its owner lives.
-detail::Fd lock_left_over(const std::string& path);
+os::Fd lock_left_over(const std::string& path);
 Finding leftovers_finding(const std::string& directory);
 
 // A file system.
@@ -67,6 +67,8 @@ std::string existing_part(const std::string& path);
 
 // Room that everything below a path takes.
 std::uint64_t bytes_of(const std::string& path);
+// Names that topics can have, of what is in a directory; in order. None if it cannot be read.
+std::vector<std::string> topic_names_in(const std::string& directory);
 // "a, b, c and 4 more"
 std::string names_text(const std::vector<std::string>& names);
 

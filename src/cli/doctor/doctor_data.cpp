@@ -16,12 +16,7 @@
 #include "cli/cli.hpp"
 #include "cli/topic/room.hpp"
 #include "doctor.hpp"
-#include "leat/leat.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/log/durable_topic.hpp"
-#include "leat/store/data_directory.hpp"
-#include "leat/store/data_lock.hpp"
-#include "leat/store/manifest.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::cli {
 namespace {
@@ -46,111 +41,68 @@ struct Windows {
   std::vector<std::string> stray;       // They belong to no files.
 };
 
-using NamedTopics = std::vector<std::pair<std::string, std::unique_ptr<detail::MappedTopic>>>;
+struct NamedMemory {
+  std::string name;
+  TopicMemory memory;
+};
 
-NamedTopics durable_topics(const std::string& directory) {
-  NamedTopics topics;
-  auto opened = detail::open_directory_path(directory, false, false);
-  if (!opened) return topics;
-  auto names = detail::topic_names(*opened);
-  if (!names) return topics;
-  std::sort(names->begin(), names->end());
-  for (const std::string& name : *names) {
-    auto topic = detail::attach_files(*opened, name);
-    if (topic) detail::find_files(**topic, {}, name);
-    if (topic && (*topic)->durable() != nullptr && !(*topic)->is_deleted())
-      topics.emplace_back(name, std::move(*topic));
+std::vector<NamedMemory> durable_topics(const std::string& directory) {
+  std::vector<NamedMemory> topics;
+  for (std::string& name : topic_names_in(directory)) {
+    auto memory = inspect_memory(name, directory);
+    if (memory && memory->is_durable && !memory->is_deleted)
+      topics.push_back({std::move(name), std::move(*memory)});
   }
   return topics;
 }
 
-// Whether the topic's files, if it has any, name this window.
-bool is_stray(const detail::MappedTopic& topic) {
-  auto directory = detail::open_directory_path(topic.durable()->data_path(), false, false);
-  if (!directory) return directory.error() == Errc::not_found;
-  auto manifest = detail::load_manifest(detail::Disk::system(), directory->get());
-  return manifest && manifest->window.key != topic.geometry().key;
-}
-
-void inspect_window(const std::string& name, const detail::MappedTopic& topic, Windows& windows) {
-  const detail::DurableWindow& window = *topic.durable();
-  if (is_stray(topic)) {
-    windows.stray.push_back(fmt::format("{} ({})", name, window.data_path()));
-  } else if (window.state() == detail::DiskState::read_only) {
+void inspect_window(const NamedMemory& topic, Windows& windows) {
+  const auto& [name, memory] = topic;
+  if (memory.is_stray) {
+    windows.stray.push_back(fmt::format("{} ({})", name, memory.files));
+  } else if (memory.state == Errc::read_only) {
     windows.read_only.push_back(name);
-  } else if (window.state() == detail::DiskState::no_space) {
-    if (is_full_disk(window.reason()))
-      windows.full.push_back(fmt::format("{} ({})", name, window.data_path()));
+  } else if (memory.state == Errc::no_space) {
+    if (is_full_disk(memory.reason))
+      windows.full.push_back(fmt::format("{} ({})", name, memory.files));
     else
       windows.unwritable.push_back(
-          fmt::format("{} ({}: {})", name, window.data_path(), std::strerror(window.reason())));
+          fmt::format("{} ({}: {})", name, memory.files, std::strerror(memory.reason)));
   }
 }
 
-// Adds the copies of a pair that are missing or damaged. False if the topic can't be looked at further.
-bool inspect_pair(int directory, const std::string& topic, const std::string& name,
-                  const detail::SectionsKind& kind, Stores& stores) {
-  detail::Disk& disk = detail::Disk::system();
-  auto pair = detail::SectionsPair::load(disk, directory, name, kind);
-  // One that is just being written is whole a moment later.
-  for (int i = 0; i < 10 && (!pair || pair->error(0) != Errc::ok || pair->error(1) != Errc::ok);
-       ++i) {
-    detail::sleep_a_millisecond();
-    pair = detail::SectionsPair::load(disk, directory, name, kind);
+// Adds what is wrong with the copies of the manifest or the checkpoint. False if neither can be used. `lost`: the list for
+// topics with two damaged copies.
+bool inspect_copies(const CopiesInfo& copies, const std::string& topic, const char* name,
+                    std::vector<std::string>& lost, Stores& stores) {
+  switch (copies.state) {
+    case Errc::ok: break;
+    case Errc::permission: stores.forbidden.push_back(topic); return false;
+    case Errc::wrong_format: stores.newer.push_back(topic); return false;
+    default: lost.push_back(fmt::format("{} (both copies of the {})", topic, name)); return false;
   }
-  if (pair) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (pair->error(i) == Errc::ok) continue;
-      stores.damaged.push_back(
-          fmt::format("{} ({} is {})", topic, detail::SectionsPair::file_name(name, i),
-                      pair->error(i) == Errc::not_found ? "missing" : "damaged"));
-    }
-    return true;
-  }
-  switch (pair.error().code) {
-    case Errc::permission: stores.forbidden.push_back(topic); break;
-    case Errc::wrong_format: stores.newer.push_back(topic); break;
-    default: {
-      auto& list = name == detail::kManifest ? stores.lost : stores.damaged;
-      list.push_back(fmt::format("{} (both copies of the {})", topic, name));
-    }
-  }
-  return false;
+  if (!copies.bad_copy.empty())
+    stores.damaged.push_back(fmt::format("{} ({} is {})", topic, copies.bad_copy,
+                                         copies.is_missing ? "missing" : "damaged"));
+  return true;
 }
 
 void inspect_store(const std::string& data, const std::string& name, Stores& stores) {
-  auto directory = detail::open_directory_path(data + '/' + name, false, false);
-  if (!directory && directory.error() == Errc::permission) stores.forbidden.push_back(name);
-  if (!directory) return;
-  auto names = detail::names_in(directory->get());
-  if (!names) return;
-  if (!detail::is_store(*names)) return;  // Of another program.
+  const std::string path = data + '/' + name;
+  auto files = TopicFiles::open_path(path);
+  if (!files && files.error() == Errc::permission) stores.forbidden.push_back(name);
+  auto info = files ? files->inspect() : files.error();
+  if (!info) return;  // Of another program, or gone.
   stores.names.push_back(name);
-  stores.bytes += bytes_of(data + '/' + name);
-  std::uint64_t files = 0;
-  std::uint64_t bytes = 0;
-  for (const std::string& one : *names) {
-    if (!one.starts_with(detail::kCutPrefix)) continue;
-    ++files;
-    bytes += detail::disk_bytes_at(directory->get(), one.c_str());
-  }
-  if (files != 0)
-    stores.cut.push_back(
-        fmt::format("{} ({} file{} of {})", name, files, files == 1 ? "" : "s", size_text(bytes)));
-  const int fd = directory->get();
-  if (!inspect_pair(fd, name, detail::kManifest, detail::kManifestMagic, stores)) return;
-  auto manifest = detail::load_manifest(detail::Disk::system(), fd);
-  if (!manifest) {
-    (manifest.error() == Errc::wrong_format ? stores.newer : stores.lost).push_back(name);
-    return;
-  }
-  const detail::SectionsKind of_topic{detail::kCheckpointMagic, manifest->topic.salt};
-  if (!inspect_pair(fd, name, detail::kCheckpoint, of_topic, stores)) return;
-  auto checkpoint = detail::CheckpointFile::load(detail::Disk::system(), fd, *manifest);
-  auto lock = detail::open_data_lock(fd);
-  const bool is_open = lock && detail::byte_is_locked(lock->get(), detail::kAttachLock);
-  if (checkpoint && checkpoint->value().state.is_clean != 1 && !is_open)
-    stores.unclosed.push_back(name);
+  stores.bytes += bytes_of(path);
+  if (info->cut_files != 0)
+    stores.cut.push_back(fmt::format("{} ({} file{} of {})", name, info->cut_files,
+                                     info->cut_files == 1 ? "" : "s", size_text(info->cut_bytes)));
+  if (!inspect_copies(info->manifest, name, "manifest", stores.lost, stores)) return;
+  if (info->error != Errc::ok)
+    return (info->error == Errc::wrong_format ? stores.newer : stores.lost).push_back(name);
+  if (!inspect_copies(info->checkpoint, name, "checkpoint", stores.damaged, stores)) return;
+  if (info->needs_recovery) stores.unclosed.push_back(name);
 }
 
 // Kind and room of a data directory's file system.
@@ -224,12 +176,7 @@ class Findings {
 void add_stores(const std::string& path, Findings& findings) {
   findings.all.push_back(check_data_directory(path));
   Stores stores;
-  if (auto data = detail::open_directory_path(path, false, false)) {
-    if (auto names = detail::topic_names(*data)) {
-      std::sort(names->begin(), names->end());
-      for (const std::string& name : *names) inspect_store(path, name, stores);
-    }
-  }
+  for (const std::string& name : topic_names_in(path)) inspect_store(path, name, stores);
   if (!stores.names.empty() || existing_part(path) == path)
     findings.all.push_back(
         {.name = "durable topics",
@@ -259,9 +206,9 @@ void add_stores(const std::string& path, Findings& findings) {
 }  // namespace
 
 std::vector<std::string> data_directories(const std::string& directory) {
-  std::vector<std::string> paths{detail::data_directory_path({})};
-  for (const auto& [name, topic] : durable_topics(directory)) {
-    const std::string path = std::filesystem::path{topic->durable()->data_path()}.parent_path();
+  std::vector<std::string> paths{data_directory()};
+  for (const NamedMemory& topic : durable_topics(directory)) {
+    const std::string path = std::filesystem::path{topic.memory.files}.parent_path();
     const bool is_known = std::any_of(paths.begin(), paths.end(), [&](const std::string& one) {
       std::error_code ignored;
       return one == path || std::filesystem::equivalent(one, path, ignored);
@@ -275,7 +222,7 @@ std::vector<Finding> examine_data(const std::string& directory) {
   Findings findings;
   for (const std::string& path : data_directories(directory)) add_stores(path, findings);
   Windows windows;
-  for (const auto& [name, topic] : durable_topics(directory)) inspect_window(name, *topic, windows);
+  for (const NamedMemory& topic : durable_topics(directory)) inspect_window(topic, windows);
   findings.add("read-only", Severity::problem, "writing to their disk failed: ", windows.read_only,
                "mend the disk, then: leat fsck --repair NAME");
   findings.add("full disk", Severity::warning, "their disk has no room: ", windows.full,

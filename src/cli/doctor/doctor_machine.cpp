@@ -23,11 +23,8 @@
 #include "cli/cli.hpp"
 #include "cli/topic/room.hpp"
 #include "doctor.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/os/fd.hpp"
-#include "leat/os/futex.hpp"
-#include "leat/os/lock.hpp"
-#include "leat/topic.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::cli {
 
@@ -83,10 +80,10 @@ Finding check_directory(const std::string& directory) {
   const std::string existing = existing_part(directory);
   const bool exists = existing == directory;
   if (exists) {
-    if (auto opened = detail::open_directory({}, false); !opened) {
+    if (auto opened = check_topics_directory(); !opened) {
       finding.severity = Severity::problem;
       finding.found = fmt::format("{} cannot be used: {}", directory, describe(opened.error()));
-      finding.advice = directory == detail::default_directory_path()
+      finding.advice = directory == default_topics_directory()
                            ? "it must be a directory of your own and no link; --dir or LEAT_DIR "
                              "choose another one"
                            : "--dir or LEAT_DIR choose another one";
@@ -258,9 +255,10 @@ Finding check_cores() {
 // ---- What the kernel offers --------------------------------------------------------------------
 
 Finding check_locks(const std::string& directory) {
+  constexpr std::int64_t kByte = std::int64_t{1} << 56;  // Where topics have theirs.
   Finding finding{.name = "locks"};
   std::string path = existing_part(directory) + "/.doctor-XXXXXX";
-  const detail::Fd mine{::mkostemp(path.data(), O_CLOEXEC)};
+  const os::Fd mine{::mkostemp(path.data(), O_CLOEXEC)};
   if (!mine) {
     finding.found = fmt::format("not tried: cannot make a file in {}: {}", existing_part(directory),
                                 std::strerror(errno));
@@ -269,12 +267,11 @@ Finding check_locks(const std::string& directory) {
     finding.advice = "choose another place with --dir or LEAT_DIR";
     return finding;
   }
-  const detail::Fd other{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+  const os::Fd other{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
   ::unlink(path.c_str());
-  const auto locked = detail::try_lock_byte(mine.get(), detail::kLockBase);
-  const bool works = locked && *locked && other &&
-                     detail::byte_is_locked(other.get(), detail::kLockBase) &&
-                     !detail::byte_is_locked(other.get(), detail::kLockBase + 1);
+  const auto locked = os::try_lock_byte(mine.get(), kByte);
+  const bool works = locked && *locked && other && os::byte_is_locked(other.get(), kByte) &&
+                     !os::byte_is_locked(other.get(), kByte + 1);
   finding.facts = {{"open_file_description_locks", works}};
   finding.found =
       works ? "the kernel tells who is alive" : "open file description locks do not work here";
@@ -289,7 +286,7 @@ Finding check_kernel() {
   Finding finding{.name = "kernel"};
   const long commands = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   const bool membarrier = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;
-  const bool waitv = detail::has_futex_waitv();
+  const bool waitv = os::has_futex_waitv();
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const bool populate = page != MAP_FAILED && ::madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
   if (page != MAP_FAILED) ::munmap(page, 4096);

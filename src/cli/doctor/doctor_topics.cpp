@@ -7,11 +7,8 @@
 
 #include "cli/cli.hpp"
 #include "doctor.hpp"
-#include "leat/leat.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/log/mapped_topic.hpp"
-#include "leat/log/participants.hpp"
-#include "leat/os/being_made.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 #include "tool/private_directory.hpp"
 
 namespace leat::cli {
@@ -25,6 +22,15 @@ std::uint64_t bytes_of(const std::string& path) {
       bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
   return bytes;
+}
+
+std::vector<std::string> topic_names_in(const std::string& directory) {
+  auto opened = os::open_directory_path(directory, false, false);
+  auto names = opened ? os::names_in(opened->get()) : opened.error();
+  if (!names) return {};
+  std::erase_if(*names, [](const std::string& name) { return !is_valid_name(name); });
+  std::sort(names->begin(), names->end());
+  return std::move(*names);
 }
 
 std::string names_text(const std::vector<std::string>& names) {
@@ -50,18 +56,6 @@ struct Topics {
   std::uint64_t unused_bytes = 0;
 };
 
-// Whether it is not a topic, not even a damaged one: a file, or a directory without a topic's files. Other
-// programs leave these when they share the directory.
-bool is_foreign(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return false;
-  if (!S_ISDIR(status.st_mode)) return true;
-  for (const char* file : {detail::kControlFile, detail::kRecordsFile}) {
-    if (::lstat((path + "/" + file).c_str(), &status) == 0 || errno != ENOENT) return false;
-  }
-  return true;
-}
-
 // Finds groups that hold records and have no members.
 void inspect_groups(const std::string& directory, const std::string& name, Topics& topics) {
   auto topic = Topic::open(name, Deadline::immediate(), directory);
@@ -80,49 +74,38 @@ void inspect_groups(const std::string& directory, const std::string& name, Topic
   }
 }
 
-void inspect_topic(const detail::Fd& directory, const std::string& path, const std::string& name,
-                   Topics& topics) {
-  const auto refused = [&](Error error) {
-    if (error.code == Errc::permission)
+void inspect_topic(const std::string& directory, const std::string& name, Topics& topics) {
+  const auto memory = inspect_memory(name, directory);
+  if (!memory) {
+    const Error error = memory.error();
+    if (error == Errc::not_found && !has_memory(name, directory)) return;  // Deleted since.
+    if (is_foreign(name, directory))
+      topics.foreign.push_back(name);
+    else if (error == Errc::permission)
       topics.forbidden.push_back(name);
     else
       topics.unreadable.push_back(fmt::format("{} ({})", name, describe(error)));
-  };
-  auto found = detail::open_topic_directory(directory, name);
-  if (!found && found.error().system_error == ENOENT) return;  // Deleted since.
-  if (is_foreign(path + "/" + name)) return topics.foreign.push_back(name);
-  if (!found) return refused(found.error());
-  auto attached = detail::MappedTopic::attach(*found);
-  if (!attached) return refused(attached.error());
-  const detail::MappedTopic& topic = **attached;
-  const std::uint64_t bytes = bytes_of(path + "/" + name);
-  std::size_t living = 0;
-  std::string dead;
-  for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
-    const detail::ParticipantSlot& slot = topic.participant(i);
-    const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(slot.state);
-    if (state == 0) continue;
-    if (!detail::is_dead(topic, state))
-      ++living;
-    else
-      dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ",
-                          detail::load_relaxed<detail::Why::stored_before>(slot.pid));
+    return;
   }
+  const std::uint64_t bytes = bytes_of(directory + "/" + name);
   topics.usable.push_back(name);
   topics.bytes += bytes;
+  std::string dead;
+  for (const std::uint32_t pid : memory->dead)
+    dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ", pid);
   if (!dead.empty()) topics.with_dead.push_back(fmt::format("{} ({})", name, dead));
-  if (living == 0) {
+  if (memory->living.empty()) {
     topics.unused.push_back(name);
     topics.unused_bytes += bytes;
   }
   // Opening a durable topic that nobody has open would recover and close it.
-  if (topic.durable() == nullptr || living != 0) inspect_groups(path, name, topics);
+  if (!memory->is_durable || !memory->living.empty()) inspect_groups(directory, name, topics);
 }
 
 }  // namespace
 
-detail::Fd lock_left_over(const std::string& path) {
-  return detail::lock_left_over(AT_FDCWD, path.c_str());
+os::Fd lock_left_over(const std::string& path) {
+  return os::lock_left_over(AT_FDCWD, path.c_str());
 }
 
 std::vector<Leftover> find_leftovers(const std::string& directory) {
@@ -132,12 +115,12 @@ std::vector<Leftover> find_leftovers(const std::string& directory) {
     const std::string name = entry.path().filename();
     const std::string path = entry.path();
     Leftover leftover{.name = name};
-    if (name.starts_with(detail::kNewPrefix)) leftover.what = "a topic never finished";
+    if (name.starts_with(os::kNewPrefix)) leftover.what = "a topic never finished";
     if (name.starts_with(tool::kDemoPrefix)) leftover.what = "of a demo that was killed";
     if (name.starts_with(tool::kBenchPrefix)) leftover.what = "of a measurement that was killed";
     leftover.is_locked_by_owner = !leftover.what.empty();
     // Renamed for deletion: nobody can open it any more, and anybody may finish deleting it.
-    if (name.starts_with(detail::kDeletedPrefix)) leftover.what = "a topic half deleted";
+    if (name.starts_with(os::kDeletedPrefix)) leftover.what = "a topic half deleted";
     if (leftover.what.empty() || (leftover.is_locked_by_owner && !lock_left_over(path))) continue;
     leftover.bytes = bytes_of(path);
     leftovers.push_back(std::move(leftover));
@@ -171,13 +154,8 @@ std::vector<Finding> examine_topics(const std::string& directory) {
   std::error_code ignored;
   Topics topics;
   if (std::filesystem::is_directory(directory, ignored)) {
-    const detail::Fd opened{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    auto names = opened ? detail::topic_names(opened)
-                        : Result<std::vector<std::string>>{last_system_error()};
-    if (names) {
-      std::sort(names->begin(), names->end());
-      for (const std::string& name : *names) inspect_topic(opened, directory, name, topics);
-    }
+    for (const std::string& name : topic_names_in(directory))
+      inspect_topic(directory, name, topics);
   }
   std::vector<Finding> findings{leftovers_finding(directory)};
   Finding all{.name = "topics"};

@@ -2,7 +2,6 @@
 #include "group.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,10 +17,7 @@
 #include <vector>
 
 #include "cli/remote/remote.hpp"
-#include "leat/format/group_layout.hpp"
-#include "leat/group/dead_letters.hpp"
-#include "leat/leat.hpp"
-#include "leat/log/durable_topic.hpp"
+#include "leat/admin.hpp"
 #include "tool/did_you_mean.hpp"
 #include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
@@ -51,26 +47,26 @@ const char* name_of(OnExpired what) noexcept {
 }  // namespace
 
 std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& arguments) {
-  return {app.add_flag("--at-most-once", arguments.at_most_once,
-                       "A record that was handed out is done: never delivered again"),
-          app.add_flag("--by-key", arguments.by_key,
-                       "Records of one key go to one member at a time, in order"),
-          add_number(app, "--max-deliveries", arguments.max_deliveries, 1,
-                     detail::InFlightState::kMaxDeliveries - 1,
-                     "A record that comes back after this many goes to topic TOPIC.GROUP.dead; by "
-                     "default never"),
-          add_duration(app, "--lease", arguments.lease,
-                       "A member that holds a record for this long loses it; by default never"),
-          app.add_option("--on-expired", arguments.on_expired,
-                         "Durable topics: where to go on if retention has deleted the group's next "
-                         "record: at what is left (start), behind everything (end), or not (stop)")
-              ->type_name("start|end|stop")
-              ->default_str("start"),
-          add_number(app, "--in-flight", arguments.in_flight, 1, 65'536,
-                     "Records that one member may hold unacknowledged")
-              ->default_str("1024"),
-          add_number(app, "--members", arguments.members, 1, 255, "Members at a time")
-              ->default_str("64")};
+  return {
+      app.add_flag("--at-most-once", arguments.at_most_once,
+                   "A record that was handed out is done: never delivered again"),
+      app.add_flag("--by-key", arguments.by_key,
+                   "Records of one key go to one member at a time, in order"),
+      add_number(app, "--max-deliveries", arguments.max_deliveries, 1, TopicLimits::kMaxDeliveries,
+                 "A record that comes back after this many goes to topic TOPIC.GROUP.dead; by "
+                 "default never"),
+      add_duration(app, "--lease", arguments.lease,
+                   "A member that holds a record for this long loses it; by default never"),
+      app.add_option("--on-expired", arguments.on_expired,
+                     "Durable topics: where to go on if retention has deleted the group's next "
+                     "record: at what is left (start), behind everything (end), or not (stop)")
+          ->type_name("start|end|stop")
+          ->default_str("start"),
+      add_number(app, "--in-flight", arguments.in_flight, 1, 65'536,
+                 "Records that one member may hold unacknowledged")
+          ->default_str("1024"),
+      add_number(app, "--members", arguments.members, 1, 255, "Members at a time")
+          ->default_str("64")};
 }
 
 void check_group_options(const GroupArguments& arguments) {
@@ -94,13 +90,9 @@ std::string similar_group(const std::string& topic_name, const std::string& name
 
 // Ends the command if the topic's owner could not use a group that this process creates, which the library refuses.
 void fail_if_owner_is_kept_out(Error error, const std::string& topic) {
-  const std::string path =
-      fmt::format("{}/{}/{}", detail::directory_path({}), topic, detail::kControlFile);
-  struct stat status {};
-  if (error.code != Errc::permission || error.system_error != EACCES ||
-      ::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid() ||
-      (status.st_mode & 0060) != 0)
-    return;
+  if (error.code != Errc::permission || error.system_error != EACCES) return;
+  const auto memory = inspect_memory(topic);
+  if (!memory || memory->owner == ::geteuid() || (memory->mode & 0060) != 0) return;
   throw Failure{kExitPermission,
                 fmt::format("topic '{}' belongs to another user, who could not use the group: "
                             "create it as that user",
@@ -145,7 +137,7 @@ void fail_group(Error error, const std::string& topic, const std::string& group)
     case Errc::permission:
     case Errc::wrong_format: fail(error, topic);
     case Errc::corrupt:
-      if (!detail::has_store({}, topic)) fail(error, topic);
+      if (!has_files(topic)) fail(error, topic);
       sentence = fmt::format(
           "what is saved of group '{}' of topic '{}', or of another one, is damaged: `leat fsck "
           "{}` "
@@ -213,7 +205,7 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
     throw Failure{kExitUsage,
                   fmt::format("--max-deliveries: the topic of what fails too often would be called "
                               "'{}', which is longer than 200 characters",
-                              detail::dead_letter_topic_name(topic.name(), name))};
+                              dead_letter_topic(topic.name(), name))};
   }
   if (group.error().code == Errc::too_many) {
     throw Failure{kExitNotThere,
@@ -306,13 +298,9 @@ Json to_json(const GroupInfo& info) {
 bool has_lost_group(const Topic& topic) {
   const std::optional<DurableInfo> durable = topic.info().durable;
   if (!durable) return false;
-  auto directory = detail::open_directory_path(durable->directory, false, false);
-  if (!directory) return false;
-  auto manifest = detail::load_manifest(detail::Disk::system(), directory->get());
-  if (!manifest) return false;
-  auto groups = detail::load_groups(detail::Disk::system(), directory->get(), manifest->topic);
-  return groups && std::any_of(groups->begin(), groups->end(),
-                               [](const detail::StoredGroup& one) { return !one.saved; });
+  auto files = TopicFiles::open_path(durable->directory);
+  auto is_lost = files ? files->has_unreadable_group() : files.error();
+  return is_lost && *is_lost;
 }
 
 // `is_lost`: there is another one, which cannot be read.
@@ -524,13 +512,13 @@ void add_group_command(CLI::App& app) {
   CLI::App* seek_command =
       add_command(*group, "seek", "Move a group to another place", *arguments, true);
   seek_command
-      ->add_option(
-          "PLACE", arguments->place,
-          "end, beginning, an offset, -10, 1h or @TIME, as in `leat sub` (with --broker: one of the "
-          "first three); what members hold stays theirs")
+      ->add_option("PLACE", arguments->place,
+                   "end, beginning, an offset, -10, 1h or @TIME, as in `leat sub` (with --broker: "
+                   "one of the "
+                   "first three); what members hold stays theirs")
       ->required();
   add_number(*seek_command, "-p,--partition", arguments->partition, 0,
-             detail::Geometry::kMaxPartitions - 1, "Only in this partition");
+             TopicLimits::kMaxPartitions - 1, "Only in this partition");
   seek_command->footer("Example:\n  leat group seek orders workers @2024-05-01T12:00:00Z");
   auto broker = add_broker_options(*seek_command);
   seek_command->callback([arguments, broker, seek_command] {

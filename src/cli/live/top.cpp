@@ -13,7 +13,7 @@
 #include "cli/cli.hpp"
 #include "cli/table.hpp"
 #include "cli/topic/topic_description.hpp"
-#include "leat/log/directory.hpp"
+#include "leat/admin.hpp"
 #include "live_view.hpp"
 #include "rate_meter.hpp"
 #include "tool/terminal.hpp"
@@ -82,7 +82,7 @@ std::string text_of(const std::vector<TopicRates>& topics) {
     add_topic(table, one);
   }
   return fmt::format("{} in {}, {} records/s\n\n{}", count_text(topics.size(), "topic"),
-                     detail::directory_path({}), number_text(static_cast<std::uint64_t>(total)),
+                     topics_directory(), number_text(static_cast<std::uint64_t>(total)),
                      table.text());
 }
 

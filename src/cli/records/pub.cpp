@@ -14,19 +14,20 @@
 
 #include "cli/remote/remote.hpp"
 #include "cli/topic/room.hpp"
+#include "leat/admin.hpp"
 #include "leat/leat.hpp"
-#include "leat/log/directory.hpp"
 #include "leat/os/event.hpp"
 #include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "record_format.hpp"
 #include "record_reader.hpp"
 
 namespace leat::cli {
 namespace {
 
-detail::Fd open_input(const std::string& file) {
-  if (file.empty() || file == "-") return detail::Fd{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)};
-  detail::Fd input{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+os::Fd open_input(const std::string& file) {
+  if (file.empty() || file == "-") return os::Fd{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)};
+  os::Fd input{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat status {};
   int error = input ? 0 : errno;
   if (error == 0 && ::fstat(input.get(), &status) == 0 && S_ISDIR(status.st_mode)) error = EISDIR;
@@ -66,7 +67,7 @@ Topic open_or_create_topic(const PubArguments& arguments, const StopOnSignal& si
     if (opened) return std::move(*opened);
     if (opened.error().code != Errc::not_found) fail(opened.error(), name);
     check_new_topic(arguments);
-    check_room(detail::directory_path({}), TopicOptions::kDefaultCapacity);
+    check_room(topics_directory(), TopicOptions::kDefaultCapacity);
     auto created = Topic::create(name);
     if (created) {
       print_notice(fmt::format("created topic '{}' ({}, policy block)", name,
@@ -116,7 +117,7 @@ void send_input(Sender& sender, int input, const PubArguments& arguments,
   RecordReader reader{input, longest_input(sender, arguments), framing_of(arguments)};
   while (sender.sent() < count) {
     const auto text = reader.next([&] {
-      if (!detail::is_readable(input)) sender.settle();
+      if (!os::is_readable(input)) sender.settle();
       return signals.stopped();
     });
     if (!text) break;
@@ -199,7 +200,7 @@ void publish(const PubArguments& arguments, const BrokerOptions& broker) {
   (void)parse_headers(arguments.headers);  // Here, so that an error leaves no new topic behind.
   (void)framing_of(arguments);
   const bool has_input = arguments.messages.empty() && !arguments.generate_bytes;
-  const detail::Fd input = has_input ? open_input(arguments.file) : detail::Fd{};
+  const os::Fd input = has_input ? open_input(arguments.file) : os::Fd{};
   if (!broker.is_given()) usable_directory(Missing::is_made);
   if (arguments.messages.size() == 1) warn_of_file(arguments.messages.front());
   const StopOnSignal signals;
@@ -245,7 +246,7 @@ void add_options(CLI::App& command, PubArguments& arguments) {
       ->type_size(1)
       ->allow_extra_args(false);
   add_number(
-      command, "-p,--partition", arguments.partition, 0, detail::Geometry::kMaxPartitions - 1,
+      command, "-p,--partition", arguments.partition, 0, TopicLimits::kMaxPartitions - 1,
       "Publish into this partition; by default the key decides, without a key the publisher");
   add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
   command.add_flag(

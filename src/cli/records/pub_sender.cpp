@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "json_record.hpp"
-#include "leat/leat.hpp"
+#include "leat/admin.hpp"
 #include "pub.hpp"
 
 namespace leat::cli {
@@ -34,16 +34,11 @@ Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
 
 // Which topic would take a record of this size; ends a sentence.
 std::string topic_for(std::uint64_t size) {
-  using detail::Geometry;
-  const auto largest_record = [](std::uint64_t segment) {
-    return segment / 2 - detail::kRecordHeaderSize;
-  };
-  if (size > largest_record(Geometry::kMaxSegmentSize)) {
-    return fmt::format("no topic takes more than {}",
-                       number_text(largest_record(Geometry::kMaxSegmentSize)));
-  }
-  std::uint64_t segment = Geometry::kMinSegmentSize;
-  while (largest_record(segment) < size) segment *= 2;
+  constexpr std::uint64_t kMost = TopicLimits::kMaxSegment;
+  if (size > max_record_bytes(kMost))
+    return fmt::format("no topic takes more than {}", number_text(max_record_bytes(kMost)));
+  std::uint64_t segment = TopicLimits::kMinSegment;
+  while (max_record_bytes(segment) < size) segment *= 2;
   const std::string capacity = 2 * segment > TopicOptions::kDefaultCapacity
                                    ? " --capacity " + size_argument(2 * segment)
                                    : "";
@@ -82,7 +77,7 @@ TopicSender::TopicSender(const Topic& topic, const PubArguments& arguments,
       stop_{signals.token()} {
   if (arguments.partition) partition_ = static_cast<std::uint32_t>(*arguments.partition);
   const TopicInfo info = topic.info();
-  if (info.timestamps) time_size_ = detail::extension_sizes(NewRecord{}, true).total;
+  if (info.timestamps) time_size_ = record_bytes(NewRecord{}, true);
   const std::optional<DurableInfo>& durable = info.durable;
   if (arguments.sync && !durable)
     throw Failure{kExitUsage,
@@ -137,10 +132,8 @@ bool TopicSender::publish(const NewRecord& record) {
       case Errc::stopped: return false;
       // This process was suspended for too long: the record was given up, and is published anew.
       case Errc::revoked: break;
-      case Errc::too_large: {
-        const std::size_t extension = detail::extension_sizes(record, time_size_ != 0).total;
-        throw too_large(extension + record.value.size() - time_size_, false);
-      }
+      case Errc::too_large:
+        throw too_large(record_bytes(record, time_size_ != 0) - time_size_, false);
       case Errc::full:
         throw Failure{
             kExitFull,

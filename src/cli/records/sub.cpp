@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "cli/remote/remote.hpp"
-#include "leat/leat.hpp"
+#include "leat/admin.hpp"
 #include "record_reader.hpp"
 #include "tool/terminal.hpp"
 
@@ -170,8 +170,8 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
           "Durable topics: records as soon as they are committed, or once they are on stable "
           "storage (durable); by default, durable if the topic was made with --durable fsync")
       ->type_name("committed|durable");
-  add_number(command, "-p,--partition", arguments.partition, 0,
-             detail::Geometry::kMaxPartitions - 1, "Only this partition");
+  add_number(command, "-p,--partition", arguments.partition, 0, TopicLimits::kMaxPartitions - 1,
+             "Only this partition");
   return from;
 }
 

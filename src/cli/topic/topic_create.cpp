@@ -14,18 +14,19 @@
 #include "cli/cli.hpp"
 #include "cli/data/data_files.hpp"
 #include "cli/remote/remote.hpp"
-#include "leat/leat.hpp"
-#include "leat/log/durable_topic.hpp"
+#include "leat/admin.hpp"
 #include "room.hpp"
 #include "topic_description.hpp"
 
 namespace leat::cli {
 namespace {
 
-using detail::Geometry;
+constexpr std::uint64_t kMinCapacity = TopicLimits::kMinCapacity;
+constexpr std::uint64_t kMaxCapacity = TopicLimits::kMaxCapacity;
 
-constexpr std::uint64_t kMinCapacity = 2 * Geometry::kMinSegmentSize;
-constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
+std::uint64_t whole_pages(std::uint64_t bytes) {
+  return (bytes + TopicLimits::kPage - 1) / TopicLimits::kPage * TopicLimits::kPage;
+}
 
 struct CreateArguments {
   std::string name;
@@ -68,8 +69,8 @@ void parse_durability(const std::string& text, TopicOptions& options) {
     const auto interval = text.size() > kInterval.size() && text[kInterval.size()] == ':'
                               ? parse_duration(text.substr(kInterval.size() + 1))
                               : std::nullopt;
-    if (!interval || interval->count() < detail::kMinSyncInterval ||
-        interval->count() > detail::kMaxSyncInterval)
+    if (!interval || *interval < TopicLimits::kMinSyncInterval ||
+        *interval > TopicLimits::kMaxSyncInterval)
       throw Failure{
           kExitUsage,
           fmt::format("--durable: '{}' does not say how often to sync: write interval:20ms, "
@@ -114,11 +115,11 @@ void settle_durability(CreateArguments& arguments) {
   }
   options.retention = std::chrono::ceil<std::chrono::milliseconds>(arguments.retention);
   if (arguments.file_bytes) options.file_bytes = *arguments.file_bytes;
-  if (options.file_bytes < detail::kMinFileSize || options.file_bytes > detail::kMaxFileSize)
+  if (options.file_bytes < TopicLimits::kMinFile || options.file_bytes > TopicLimits::kMaxFile)
     throw Failure{kExitUsage,
                   fmt::format("--file-size: {} is not possible, from {} to {} is",
-                              size_text(options.file_bytes), size_argument(detail::kMinFileSize),
-                              size_argument(detail::kMaxFileSize))};
+                              size_text(options.file_bytes), size_argument(TopicLimits::kMinFile),
+                              size_argument(TopicLimits::kMaxFile))};
 }
 
 // Refuses, with an explanation, what the library would call an invalid argument or silently make larger.
@@ -129,53 +130,39 @@ void check_sizes(const TopicOptions& options) {
                               size_text(options.capacity_bytes), size_argument(kMinCapacity),
                               size_argument(kMaxCapacity))};
   }
-  if (options.segment_bytes > Geometry::kMaxSegmentSize) {
+  if (options.segment_bytes > TopicLimits::kMaxSegment) {
     throw Failure{kExitUsage, fmt::format("--segment-size: {} is too large, at most {} is possible",
                                           size_text(options.segment_bytes),
-                                          size_text(Geometry::kMaxSegmentSize))};
+                                          size_text(TopicLimits::kMaxSegment))};
   }
   if (options.segment_bytes == 0) {
-    if (options.capacity_bytes / 8 <= Geometry::kMaxSegmentSize) return;
+    if (options.capacity_bytes / 8 <= TopicLimits::kMaxSegment) return;
     throw Failure{
         kExitUsage,
         fmt::format("--capacity: an eighth of {} is larger than a segment can be: add "
                     "--segment-size {} or less",
-                    size_text(options.capacity_bytes), size_argument(Geometry::kMaxSegmentSize))};
+                    size_text(options.capacity_bytes), size_argument(TopicLimits::kMaxSegment))};
   }
-  const std::uint64_t segment =
-      Geometry::round_up(std::max(options.segment_bytes, Geometry::kMinSegmentSize), detail::kPage);
+  const std::uint64_t segment = sizes_of(options).segment_bytes;
   if (2 * segment > options.capacity_bytes) {
     throw Failure{
         kExitUsage,
-        fmt::format("--segment-size: a topic has two segments or more, and two of {} are more than "
-                    "its capacity of {}: use --capacity {} or more, or --segment-size {} or less",
-                    size_text(segment), size_text(options.capacity_bytes),
-                    size_argument(2 * segment),
-                    size_argument(options.capacity_bytes / 2 / detail::kPage * detail::kPage))};
+        fmt::format(
+            "--segment-size: a topic has two segments or more, and two of {} are more than "
+            "its capacity of {}: use --capacity {} or more, or --segment-size {} or less",
+            size_text(segment), size_text(options.capacity_bytes), size_argument(2 * segment),
+            size_argument(options.capacity_bytes / 2 / TopicLimits::kPage * TopicLimits::kPage))};
   }
   const std::uint64_t segments = (options.capacity_bytes + segment - 1) / segment;
-  if (segments > detail::kMaxSegments) {
-    const std::uint64_t least = Geometry::round_up(
-        (options.capacity_bytes + detail::kMaxSegments - 1) / detail::kMaxSegments, detail::kPage);
+  if (segments > TopicLimits::kMaxSegments) {
+    const std::uint64_t least = whole_pages(
+        (options.capacity_bytes + TopicLimits::kMaxSegments - 1) / TopicLimits::kMaxSegments);
     throw Failure{
         kExitUsage,
         fmt::format("--segment-size: {} segments of {} are too many, at most {} are possible: "
                     "use --segment-size {} or more",
-                    segments, size_text(segment), detail::kMaxSegments, size_argument(least))};
+                    segments, size_text(segment), TopicLimits::kMaxSegments, size_argument(least))};
   }
-}
-
-// The sizes as the library rounds them.
-struct Sizes {
-  std::uint64_t segment;
-  std::uint64_t capacity;
-};
-Sizes sizes_of(const TopicOptions& options) {
-  const std::uint64_t wanted =
-      options.segment_bytes != 0 ? options.segment_bytes : options.capacity_bytes / 8;
-  const std::uint64_t segment =
-      Geometry::round_up(std::max(wanted, Geometry::kMinSegmentSize), detail::kPage);
-  return {segment, std::max(2 * segment, Geometry::round_up(options.capacity_bytes, segment))};
 }
 
 void check_growth(const TopicOptions& options) {
@@ -193,7 +180,7 @@ void check_growth(const TopicOptions& options) {
     throw Failure{kExitUsage,
                   "--retain all and --policy grow exclude each other: use a larger --capacity"};
   }
-  const std::uint64_t most = segment * detail::kMaxSegments;
+  const std::uint64_t most = segment * TopicLimits::kMaxSegments;
   if (options.max_capacity_bytes != 0 && options.max_capacity_bytes < capacity) {
     throw Failure{kExitUsage,
                   fmt::format("--max-capacity: {} is less than the {} to begin with "
@@ -271,8 +258,7 @@ void settle_options(CreateArguments& arguments) {
                                  const std::string& directory, std::uint64_t needed) {
   const TopicOptions& options = arguments.options;
   if (error.code == Errc::no_space) {
-    const std::string data =
-        options.durable != Durability::none ? detail::data_directory_path({}) : directory;
+    const std::string data = options.durable != Durability::none ? data_directory() : directory;
     throw Failure{kExitFull,
                   fmt::format("no space for topic '{}': {}", arguments.name,
                               what_is_missing_in_one(error.system_error, data, directory, needed))};
@@ -282,7 +268,7 @@ void settle_options(CreateArguments& arguments) {
                   fmt::format("--max-capacity: {} in each of {} partitions is more than can be "
                               "mapped with segments of {}",
                               size_text(options.max_capacity_bytes), options.partitions,
-                              size_text(sizes_of(options).segment))};
+                              size_text(sizes_of(options).segment_bytes))};
   }
   if (error.code == Errc::permission && !options.file_group.empty() && may_create_in(directory)) {
     throw Failure{kExitPermission,
@@ -301,7 +287,7 @@ void create(CreateArguments& arguments) {
   else
     check_named_data_directory();
   const std::string directory = usable_directory(Missing::is_made);
-  if (detail::has_store({}, arguments.name) || Topic::open(arguments.name))
+  if (has_files(arguments.name) || Topic::open(arguments.name))
     fail({Errc::exists, 0}, arguments.name);
   const std::uint64_t needed = options.capacity_bytes * options.partitions;
   check_room(directory, needed);
@@ -395,7 +381,7 @@ void add_access_options(CLI::App& command, CreateArguments& arguments) {
 }
 
 void add_other_options(CLI::App& command, CreateArguments& arguments) {
-  add_number(command, "--partitions", arguments.partitions, 1, Geometry::kMaxPartitions,
+  add_number(command, "--partitions", arguments.partitions, 1, TopicLimits::kMaxPartitions,
              "Order is kept within a partition")
       ->default_str("1");
   command.add_flag("--single-writer", arguments.options.single_writer,
@@ -411,7 +397,7 @@ void add_other_options(CLI::App& command, CreateArguments& arguments) {
   add_duration(
       command, "--evict-after", arguments.options.evict_after,
       "Subscribers that block publishers for this long lose records instead; by default never");
-  add_number(command, "--participants", arguments.participants, 1, detail::kMaxParticipants,
+  add_number(command, "--participants", arguments.participants, 1, TopicLimits::kMaxParticipants,
              "Publishers and subscribers at a time")
       ->default_str("256");
 }

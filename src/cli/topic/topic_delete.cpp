@@ -13,8 +13,8 @@
 
 #include "cli/cli.hpp"
 #include "cli/remote/remote.hpp"
-#include "leat/leat.hpp"
-#include "leat/log/durable_topic.hpp"
+#include "leat/admin.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::cli {
 namespace {
@@ -26,8 +26,7 @@ struct DeleteArguments {
 
 // "publisher 12, subscriber 14"; empty if nobody has it open in this directory.
 std::string who_is_attached(const std::string& name) {
-  auto directory = detail::open_directory({}, false);
-  if (!directory || !detail::attach_files(*directory, name)) return {};
+  if (!inspect_memory(name)) return {};
   auto topic = Topic::open(name);
   if (!topic) return "somebody";
   std::string all;
@@ -45,7 +44,7 @@ bool is_protected_by_sticky_bit(const std::string& directory, const std::string&
   const std::string path = directory + '/' + name;
   return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_ISVTX) != 0 &&
          status.st_uid != ::geteuid() && ::lstat(path.c_str(), &topic) == 0 &&
-         !detail::may_act_as_owner(AT_FDCWD, path.c_str());
+         !os::may_act_as_owner(AT_FDCWD, path.c_str());
 }
 
 // Ends the command if it may not take the topic out of its directory, or if what is not the topic's is in the way.
@@ -53,8 +52,7 @@ void fail_if_in_the_way(Error error, const std::string& name) {
   if (error.code == Errc::permission) {
     const std::string sentence = lock_sentence(name);
     if (!sentence.empty()) throw Failure{kExitPermission, sentence};
-    for (const std::string& directory :
-         {detail::directory_path({}), detail::data_directory_path({})}) {
+    for (const std::string& directory : {topics_directory(), data_directory()}) {
       if (!is_protected_by_sticky_bit(directory, name)) continue;
       throw Failure{kExitPermission,
                     fmt::format("topic '{0}' belongs to another user, and in {1} only owners and "
@@ -63,13 +61,11 @@ void fail_if_in_the_way(Error error, const std::string& name) {
     }
   }
   if (error.code != Errc::wrong_format || error.system_error != ENOTEMPTY) return;
-  std::string path = detail::data_directory_path({}) + '/' + name;
-  auto directory = detail::open_directory({}, false);
-  auto window = directory ? detail::attach_files(*directory, name) : directory.error();
-  if (window) detail::find_files(**window, {}, name);
-  if (window && (*window)->durable() != nullptr) path = (*window)->durable()->data_path();
-  auto files = detail::open_directory_path(path, false, false);
-  auto inner = files ? detail::find_directory_in(files->get()) : files.error();
+  const auto memory = inspect_memory(name);
+  const std::string path =
+      memory && memory->is_durable ? memory->files : data_directory() + '/' + name;
+  auto files = os::open_directory_path(path, false, false);
+  auto inner = files ? os::find_directory_in(files->get()) : files.error();
   if (!inner || inner->empty()) return;
   throw Failure{kExitFormat,
                 fmt::format("topic '{}' was not deleted: the directory {}/{} is in the way, which "

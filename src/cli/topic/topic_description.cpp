@@ -10,55 +10,20 @@
 #include <numeric>
 
 #include "cli/cli.hpp"
-#include "leat/log/directory.hpp"
-#include "leat/log/durable_topic.hpp"
-#include "leat/store/saved_groups.hpp"
+#include "leat/admin.hpp"
 
 namespace leat::cli {
 
-namespace {
-
-// What is saved of a closed durable topic's groups; without those of which nothing can be read.
-std::vector<GroupInfo> saved_groups_of(const TopicInfo& info) {
-  std::vector<GroupInfo> groups;
-  auto directory = detail::open_directory_path(info.durable->directory, false, false);
-  if (!directory) return groups;
-  detail::Disk& disk = detail::Disk::system();
-  auto manifest = detail::load_manifest(disk, directory->get());
-  if (!manifest || manifest->topic.partition_count != info.partitions.size()) return groups;
-  auto stored = detail::load_groups(disk, directory->get(), manifest->topic);
-  if (!stored) return groups;
-  for (detail::StoredGroup& one : *stored) {
-    if (!one.saved) continue;
-    GroupInfo& group = groups.emplace_back();
-    group.name = std::move(one.saved->name);
-    group.in_flight = one.saved->in_flight.size();
-    for (std::size_t i = 0; i < info.partitions.size(); ++i) {
-      const std::uint64_t end = info.partitions[i].end;
-      group.offsets.push_back(std::min(one.saved->offsets[i], end));
-      group.lag += info.partitions[i].count_from(group.offsets.back());
-    }
-  }
-  std::ranges::sort(groups, {}, &GroupInfo::name);
-  return groups;
-}
-
-}  // namespace
-
 Result<TopicDescription> describe_topic_named(const std::string& name) {
-  auto directory = detail::open_directory({}, false);
-  const bool has_window = directory && detail::has_name(directory->get(), name.c_str());
-  if (!has_window && detail::has_store({}, name)) {
-    auto closed = detail::info_of_closed({}, name);
+  if (!has_memory(name) && has_files(name)) {
+    auto closed = inspect_closed(name);
     if (closed) {
-      const std::uint64_t most = closed->segment_bytes / 2 - detail::kRecordHeaderSize;
-      const std::int64_t created_ms = closed->durable->created_ms;
-      std::vector<GroupInfo> groups = saved_groups_of(*closed);
-      return TopicDescription{.name = name,
-                              .info = std::move(*closed),
-                              .groups = std::move(groups),
-                              .max_record_bytes = most,
-                              .created_ms = created_ms};
+      TopicDescription description{.name = name};
+      description.info = std::move(closed->info);
+      description.groups = std::move(closed->groups);
+      description.max_record_bytes = max_record_bytes(description.info.segment_bytes);
+      description.created_ms = description.info.durable->created_ms;
+      return description;
     }
     if (closed.error() != Errc::not_found) return closed.error();
   }

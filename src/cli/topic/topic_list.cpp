@@ -16,7 +16,7 @@
 #include "cli/live/rate_meter.hpp"
 #include "cli/remote/remote.hpp"
 #include "cli/table.hpp"
-#include "leat/log/directory.hpp"
+#include "leat/admin.hpp"
 #include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 #include "topic_description.hpp"
@@ -83,7 +83,7 @@ void list(bool json) {
   if (json)
     fmt::print("{}\n", tool::json_text(json_of(entries), 2));
   else if (entries.empty())
-    print_notice(fmt::format("no topics in {}", detail::directory_path({})));
+    print_notice(fmt::format("no topics in {}", topics_directory()));
   else
     fmt::print("{}", table_of(entries));
 }

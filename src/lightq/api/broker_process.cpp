@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "leat/deadline.hpp"
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "lightq/client/password.hpp"
 
 namespace leat::lightq_api {
@@ -95,12 +95,15 @@ Outcome<std::unique_ptr<BrokerProcess>> BrokerProcess::start(const BrokerOptions
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
-  const detail::Fd ready{ends[0]};
-  detail::Fd told{ends[1]};
-  std::vector<std::string> arguments{kExecutable, "--lightq-port", std::to_string(options.port),
+  const os::Fd ready{ends[0]};
+  os::Fd told{ends[1]};
+  std::vector<std::string> arguments{kExecutable,
+                                     "--lightq-port",
+                                     std::to_string(options.port),
                                      "--admin-password-file",
                                      "/dev/fd/" + std::to_string(password->get()),
-                                     "--ready-fd", std::to_string(told.get())};
+                                     "--ready-fd",
+                                     std::to_string(told.get())};
   if (!is_any) arguments.insert(arguments.end(), {"--lightq-addresses", options.bind_ip});
   const auto executable = find_executable();
   if (!executable) return executable.problem();
@@ -117,7 +120,7 @@ BrokerProcess::~BrokerProcess() { end(); }
 
 // The thread that starts it.
 void BrokerProcess::run(const std::string& executable, const std::vector<std::string>& arguments,
-                        int password, detail::Fd told) noexcept {
+                        int password, os::Fd told) noexcept {
   std::vector<char*> pointers;
   for (const std::string& one : arguments) pointers.push_back(const_cast<char*>(one.c_str()));
   pointers.push_back(nullptr);

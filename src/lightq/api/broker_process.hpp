@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "lightq/client/address.hpp"
 #include "outcome/outcome.hpp"
 
@@ -49,8 +49,8 @@ class BrokerProcess {
  private:
   BrokerProcess() = default;
 
-  void run(const std::string& executable, const std::vector<std::string>& arguments,
-           int password, detail::Fd told) noexcept;
+  void run(const std::string& executable, const std::vector<std::string>& arguments, int password,
+           os::Fd told) noexcept;
   Outcome<void> wait_until_it_says_so(int ready);
   void end() noexcept;
 

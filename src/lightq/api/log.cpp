@@ -29,9 +29,9 @@ std::string name_of(const std::string& path, int number) {
   return path + (number == 0 ? "" : "." + std::to_string(number)) + ".txt";
 }
 
-detail::Fd open_file(const std::string& path) {
-  return detail::Fd{::open(name_of(path, 0).c_str(),
-                           O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600)};
+os::Fd open_file(const std::string& path) {
+  return os::Fd{::open(name_of(path, 0).c_str(),
+                       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600)};
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ bool Log::open(const std::string& directory, std::string process, lightq_logleve
   if (!is_level(level)) return false;
   process.erase(0, process.rfind('/') + 1);
   std::string path = directory + "/" + process + "_" + std::to_string(::getpid()) + ".log";
-  detail::Fd file = open_file(path);
+  os::Fd file = open_file(path);
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return false;
   const std::lock_guard lock{mutex_};
@@ -81,7 +81,7 @@ void Log::rotate() {
   size_ = 0;
   for (int number = kLogFiles - 1; number > 0; --number)
     (void)std::rename(name_of(path_, number - 1).c_str(), name_of(path_, number).c_str());
-  if (detail::Fd file = open_file(path_)) std::swap(file_, file);
+  if (os::Fd file = open_file(path_)) std::swap(file_, file);
 }
 
 Log& log() {

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <string>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::lightq_api {
 
@@ -37,7 +37,7 @@ class Log {
   std::mutex mutex_;
   // All protected by mutex_.
   std::string path_;  // Without ".txt".
-  detail::Fd file_;
+  os::Fd file_;
   std::uint64_t size_ = 0;  // Of the file.
   lightq_loglevel level_ = LOG_EVENT;
 };

@@ -20,7 +20,7 @@ int poll_ms(const Deadline& deadline) {
   constexpr std::int64_t kMost = 60'000;
   if (deadline.is_immediate()) return 0;
   if (deadline.is_never()) return -1;
-  const std::int64_t left_ns = deadline.at_ns() - detail::now_ns();
+  const std::int64_t left_ns = deadline.at_ns() - os::now_ns();
   return static_cast<int>(std::clamp<std::int64_t>((left_ns + 999'999) / 1'000'000, 0, kMost));
 }
 
@@ -78,7 +78,7 @@ Outcome<Connection> Connection::open(const Address& address, Sends sends,
   if (!found) return found.problem();
   int error = ENOENT;
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
-    detail::Fd socket{::socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    os::Fd socket{::socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     error = socket ? connect_to(socket.get(), *one, patience) : errno;
     if (error != 0) continue;
     if (sends == Sends::at_once) set(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
@@ -96,7 +96,7 @@ Outcome<Connection> Connection::open(const Address& address, Sends sends,
                      (error == ECONNREFUSED ? "; is it running, and is the port right?" : "")};
 }
 
-Connection::Connection(detail::Fd socket, std::string name)
+Connection::Connection(os::Fd socket, std::string name)
     : name_{std::move(name)}, socket_{std::move(socket)} {
   (void)::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
 }

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "address.hpp"
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "outcome/outcome.hpp"
 #include "patience.hpp"
 
@@ -34,7 +34,7 @@ class Connection {
   //   timeout, stopped, io_error
   static Outcome<Connection> open(const Address& address, Sends sends, const Patience& patience);
   // Takes a connected socket, for tests.
-  Connection(detail::Fd socket, std::string name);
+  Connection(os::Fd socket, std::string name);
 
   // Hands all of it to the kernel.
   //   closed, timeout, stopped   a part of it may have been sent
@@ -62,7 +62,7 @@ class Connection {
   Problem ended(int error) const;
 
   std::string name_;
-  detail::Fd socket_;
+  os::Fd socket_;
 };
 
 }  // namespace leat::lightq

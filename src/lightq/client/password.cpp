@@ -24,7 +24,7 @@ Outcome<std::string> password_from_file(const std::string& path) {
     return Problem{code_of(errno),
                    "cannot read the password in '" + shown(path) + "': " + std::strerror(errno)};
   };
-  const detail::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const os::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file) return fail();
   std::string text(kMaxPassword + 1, '\0');
   std::size_t size = 0;
@@ -44,14 +44,14 @@ Outcome<std::string> password_from_file(const std::string& path) {
   return password;
 }
 
-Outcome<detail::Fd> password_pipe(const std::string& password) {
+Outcome<os::Fd> password_pipe(const std::string& password) {
   if (password.empty() || password.size() > kMaxPassword || password.find('\n') != password.npos)
     return Problem{Errc::invalid_argument, "a password is one line of 1 to 1024 bytes"};
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
-  detail::Fd reading{ends[0]};
-  const detail::Fd writing{ends[1]};
+  os::Fd reading{ends[0]};
+  const os::Fd writing{ends[1]};
   std::string line = password + "\n";
   // A pipe has room for it.
   const bool is_whole =

@@ -2,12 +2,12 @@
 //
 //     Outcome<std::string> password = password_from_file("/run/secrets/broker");
 //     if (!password) return password.problem();
-//     Outcome<detail::Fd> pipe = password_pipe(*password);    // "/dev/fd/N" for `leat serve --admin-password-file`
+//     Outcome<os::Fd> pipe = password_pipe(*password);    // "/dev/fd/N" for `leat serve --admin-password-file`
 #pragma once
 
 #include <string>
 
-#include "leat/os/fd.hpp"
+#include "leat/os/os.hpp"
 #include "outcome/outcome.hpp"
 
 namespace leat::lightq {
@@ -23,6 +23,6 @@ Outcome<std::string> password_from_file(const std::string& path);
 // executed, unless the caller says so.
 //   invalid_argument   it is empty, longer than kMaxPassword, or has several lines
 //   io_error
-Outcome<detail::Fd> password_pipe(const std::string& password);
+Outcome<os::Fd> password_pipe(const std::string& password);
 
 }  // namespace leat::lightq

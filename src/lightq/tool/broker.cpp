@@ -104,7 +104,7 @@ void run_broker(const BrokerArguments& arguments) {
     create_test_meanwhile({ip == "0.0.0.0" ? "127.0.0.1" : ip, static_cast<std::uint16_t>(port)},
                           password, arguments.words[0]);
   }
-  const detail::Fd pipe = or_fail(lightq::password_pipe(password));
+  const os::Fd pipe = or_fail(lightq::password_pipe(password));
   ::fcntl(pipe.get(), F_SETFD, 0);
   std::vector<std::string> words{"leat-serve", "--lightq-port", std::to_string(port),
                                  "--admin-password-file", fmt::format("/dev/fd/{}", pipe.get())};

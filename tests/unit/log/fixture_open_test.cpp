@@ -19,9 +19,9 @@ class OpenedFixture : public ::testing::Test {
   OpenedFixture() {
     std::filesystem::create_directories(temp_.path() + "/topics");
     std::filesystem::create_directories(data());
-    std::filesystem::copy(fixtures() + "/store-1/orders", data());
+    std::filesystem::copy(fixtures() / "store-1" / "orders", data());
   }
-  static std::string fixtures() { return std::string{LEAT_SOURCE_DIR} + "/tests/fixtures"; }
+  static std::filesystem::path fixtures() { return LEAT_SOURCE_DIR "/tests/fixtures"; }
   std::string data() const { return temp_.path() + "/data/orders"; }
   Topic must_open() const {
     auto topic = Topic::open("orders", Deadline::immediate(), temp_.path() + "/topics", {},
@@ -77,7 +77,7 @@ TEST_F(OpenedFixture, OfVersion1IsADurableTopic) {
 
 // The group has its name, and a record that was not acknowledged comes again.
 TEST_F(OpenedFixture, GroupsOfVersion1CanBeJoined) {
-  std::filesystem::copy(fixtures() + "/groups-1", data());
+  std::filesystem::copy(fixtures() / "groups-1", data());
   const Topic topic = must_open();
   auto group = topic.group("workers");
   ASSERT_TRUE(group) << describe(group.error());
