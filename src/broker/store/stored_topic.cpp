@@ -59,7 +59,7 @@ std::optional<Problem> problem_of_topic_name(std::string_view name) {
 }
 
 std::optional<Problem> problem_of_group_name(std::string_view name) {
-  if (name.empty() || leat::is_valid_topic_name(name)) return std::nullopt;
+  if (name.empty() || leat::is_valid_name(name)) return std::nullopt;
   return Problem{
       Errc::invalid_argument,
       "a group's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};
