@@ -5,6 +5,7 @@
 //
 // Everything is the broker's own, with a store in a temporary directory, except Logins: a hash of a password takes 20 ms.
 // The sources are included here so that the fuzzer sees which of their lines an input reaches.
+#include "lightq/server/admin.cpp"
 #include "broker/auth/known_credentials.cpp"
 #include "broker/auth/login_limits.cpp"
 #include "broker/auth/password_worker.cpp"
@@ -18,6 +19,9 @@
 #include "broker/delivery/backlog.cpp"
 #include "broker/delivery/broadcaster.cpp"
 #include "broker/delivery/group_dispatcher.cpp"
+#include "broker/delivery/group_reader.cpp"
+#include "broker/delivery/subscriber_reader.cpp"
+#include "broker/loop/disk_worker.cpp"
 #include "broker/loop/low_priority_worker.cpp"
 #include "broker/net/acceptor.cpp"
 #include "broker/net/connections.cpp"
@@ -34,7 +38,6 @@
 #include "broker/topic/publisher_throttle.cpp"
 #include "broker/topic/topic_client.cpp"
 #include "broker/topic/topics.cpp"
-#include "lightq/server/admin.cpp"
 #include "lightq/server/admin_stream.cpp"
 #include "lightq/server/data_ports.cpp"
 #include "lightq/server/data_streams.cpp"

@@ -17,6 +17,7 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       store_{store},
       ports_{config.data_ports().first, config.data_ports().last},
       trim_{loop},
+      disk_{loop},
       unsent_{loop, LargeMessages::kMost / 2} {}
 
 std::string Topics::directory() const { return leat::detail::directory_path(config_.dir); }
@@ -46,7 +47,7 @@ const TopicPtr& Topics::insert(StoredTopic stored) {
   }
   const std::string name = stored.name;
   return topics_[name] =
-             std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, unsent_,
+             std::make_shared<BrokerTopic>(loop_, disk_, config_, store_, backlog_, unsent_,
                                            std::move(stored), [this] { trim_heap_soon(); });
 }
 

@@ -76,6 +76,7 @@ class Topics {
   TopicStore& store_;
   Ports ports_;
   Timer trim_;
+  DiskWorker disk_;
   Backlog backlog_;
   LargeMessages unsent_;  // The dispatcher of a durable topic has a copy of each.
   std::map<std::string, TopicPtr, std::less<>> topics_;
