@@ -96,7 +96,10 @@ class Group {
   //   permission, deleted
   Result<Member> join(const MemberOptions& options = {}) const;
 
-  // A snapshot of the group and its members. Takes no lock and holds up nobody.
+  // What it was made with; `from` has its default. Reads memory only.
+  GroupOptions options() const noexcept;
+
+  // A snapshot of the group and its members. Takes no lock and holds up nobody. Durable topics: it reads files.
   GroupInfo info() const;
 
   // Moves the position, in all partitions or in one. Records that members hold stay theirs.

@@ -166,6 +166,16 @@ class Member {
   // came across and that no member will get. It may use this member, but not move or destroy it.
   void on_event(Callback<void(const Event&)> on_event);
 
+  // Durable topics: whether receive() and poll() read memory only, for a thread that must not wait for the disk
+  // (an event loop, say); initially not. They then open and read no file. Where the next record is only on disk,
+  // new or returned, they return at once, receive() with `timeout` unless it has records from before it, and
+  // next_is_on_disk() is true. Then let another thread call read_memory_only(false) and receive() or poll(); it
+  // may return the member as soon as it has called. Until then waits return at once, and the descriptor of
+  // wait_fd is readable. A dead letter may still have to make its topic.
+  void read_memory_only(bool is_on) noexcept;
+  // Whether the last receive or poll left out a record that is only on disk: of any partition.
+  bool next_is_on_disk() const noexcept;
+
   // Number of records that it holds or has taken in advance for its next calls.
   std::size_t in_flight() const noexcept;
   // How long waits spin before they sleep.

@@ -128,6 +128,7 @@ class Subscriber final : private detail::Waiter {
           [this](const Event& event) { report(event); });
       if (!count) return count.error();
       if (*count == 1) return received;
+      if (next_is_on_disk()) return Errc::timeout;
       // It may be ready and get nothing, again and again: while publishers overtake a slow on_event(), or
       // while a durable topic's new archiver writes records again.
       if (had_chance && deadline.passed()) return Errc::timeout;
@@ -137,6 +138,16 @@ class Subscriber final : private detail::Waiter {
       if (auto ready = wait(deadline, stop); !ready) return ready.error();
     }
   }
+
+  // Durable topics: whether poll() and receive() read memory only, for a thread that must not wait for the
+  // disk (an event loop, say); initially not. They then open and read no file. Where the next record is only
+  // on disk they return at once, poll() with the records before it, receive() with `timeout`, and
+  // next_is_on_disk() is true. Then let another thread call read_memory_only(false) and poll(); it may
+  // return the subscriber as soon as it has polled. Until then waits return at once, and the descriptor of
+  // wait_fd is readable.
+  void read_memory_only(bool is_on) noexcept;
+  // Whether the last poll or receive left out a record that is only on disk: of any partition.
+  bool next_is_on_disk() const noexcept;
 
   // wait(deadline, stop_token) waits until poll() has something to do: spins for `spin`, then
   // sleeps without using the CPU. wait(deadline, fd) ends with `stopped` when the descriptor (an

@@ -7,70 +7,13 @@
 #include <map>
 #include <string>
 
+#include "broker/fake_consumer.hpp"
 #include "support/process.hpp"
 
 namespace leat::broker {
 namespace {
 
 using testing::TemporaryDirectory;
-
-// A connection whose kernel takes what the test says.
-class FakeConsumer final : public GroupConsumer {
- public:
-  explicit FakeConsumer(GroupDispatcher& dispatcher, bool takes_all = false,
-                        bool acknowledges = false)
-      : dispatcher_{dispatcher}, takes_all_{takes_all}, acknowledges_{acknowledges} {}
-
-  void append(const Record& record) override {
-    out_ += std::string{record.text()} + "\n";
-    ++appended_records;
-  }
-  void send() override {
-    if (takes_all_) {
-      take(out_.size() - sent_);
-    } else {
-      is_waiting_ = true;
-    }
-  }
-  void take_back(std::uint64_t begin, std::uint64_t end) override {
-    out_.erase(begin - sent_before_, end - begin);
-  }
-  std::uint64_t appended() const override { return sent_before_ + out_.size(); }
-  std::uint64_t sent() const override { return sent_before_ + sent_; }
-  bool is_idle() const override { return out_.empty() && !is_waiting_; }
-  bool is_stuck() const override { return is_stuck_; }
-  bool acknowledges() const override { return acknowledges_; }
-  void cut_off() override {}
-
-  // The kernel takes so many bytes.
-  void take(std::size_t bytes) {
-    received += out_.substr(sent_, bytes);
-    sent_ += bytes;
-    if (sent_ != out_.size()) return;
-    sent_before_ += sent_;
-    out_.clear();
-    sent_ = 0;
-    is_waiting_ = is_stuck_ = false;
-    dispatcher_.on_sent(*this);
-  }
-  // Something that is no record.
-  void get_stuck() { is_stuck_ = true; }
-  void answer(const std::string& text) { out_ += text; }
-  std::string left() const { return out_.substr(sent_); }
-
-  std::string received;
-  int appended_records = 0;
-
- private:
-  GroupDispatcher& dispatcher_;
-  std::string out_;
-  std::size_t sent_ = 0;
-  std::uint64_t sent_before_ = 0;
-  bool is_waiting_ = false;  // for the kernel
-  bool is_stuck_ = false;
-  bool takes_all_;
-  bool acknowledges_;
-};
 
 constexpr std::size_t kBound = 1 << 20;
 
@@ -110,7 +53,7 @@ class GroupDispatcherTest : public ::testing::Test {
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dispatcher = GroupDispatcher::open(
-        loop_, *topic_, *group_, unsent_,
+        loop_, disk_, *topic_, *group_, unsent_,
         [this](Error error) {
           ++failures_;
           failure_ = error.code;
@@ -150,6 +93,7 @@ class GroupDispatcherTest : public ::testing::Test {
 
   TemporaryDirectory temp_;
   boost::asio::io_context loop_;
+  DiskWorker disk_{loop_};
   LargeMessages unsent_{loop_, kBound};
   std::optional<Topic> topic_;
   std::optional<Publisher> publisher_;

@@ -53,9 +53,10 @@ TEST_F(SubscribingClientTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   StoredTopic stored;
   stored.name = "news";
   stored.consumers = Consumers::absent;
+  DiskWorker disk{loop_};
   LargeMessages unsent{loop_};
   const auto topic =
-      std::make_shared<BrokerTopic>(loop_, config_, *store_, backlog, unsent, stored, [] {});
+      std::make_shared<BrokerTopic>(loop_, disk, config_, *store_, backlog, unsent, stored, [] {});
   SubscribingClient client{*stream_, *topic, kEncoding};
   const auto opened = client.open({});
   ASSERT_TRUE(opened) << opened.problem().sentence;
@@ -122,11 +123,12 @@ TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
   Outcome<TopicStore> store = TopicStore::open(temp.path() + "/state");
   ASSERT_TRUE(store);
   Backlog backlog;
+  DiskWorker disk{loop};
   LargeMessages unsent{loop, 4 * kLargeRecord, std::chrono::milliseconds{40}};
   const auto stored = store->add({.name = "work", .is_durable = true, .group = "work"});
   ASSERT_TRUE(stored) << stored.problem().sentence;
   const auto topic =
-      std::make_shared<BrokerTopic>(loop, config, *store, backlog, unsent, *stored, [] {});
+      std::make_shared<BrokerTopic>(loop, disk, config, *store, backlog, unsent, *stored, [] {});
   std::deque<std::pair<std::shared_ptr<Stream>, leat::detail::Fd>> all;
   const auto connect = [&] {
     int both[2];

@@ -41,12 +41,17 @@ class SwitchDisk : public detail::Disk {
   // Reads of both copies of the checkpoint.
   void hide_checkpoints(bool on) noexcept { hides_checkpoints_ = on; }
   void mend() noexcept {
-    sync_error_ = names_error_ = write_error_ = open_error_ = group_error_ = 0;
+    sync_error_ = names_error_ = read_error_ = write_error_ = open_error_ = group_error_ = 0;
     hides_checkpoints_ = false;
   }
   // Syncs, or room for new files, take as long as this, and then go on.
   void hold_syncs(bool on) noexcept { holds_syncs_ = on; }
   void hold_allocations(bool on) noexcept { holds_allocations_ = on; }
+  // Reads by other threads than the one that made this object take as long as this, too.
+  void hold_reads(bool on) noexcept { holds_reads_ = on; }
+  void fail_reads(int error) noexcept { read_error_ = error; }
+  // Opens and reads of files by the thread that made this object.
+  std::uint64_t own_reads() const noexcept { return own_reads_; }
   std::uint64_t syncs() const noexcept { return syncs_; }
   // Those by the thread that made this object.
   std::uint64_t own_syncs() const noexcept { return own_syncs_; }
@@ -54,6 +59,7 @@ class SwitchDisk : public detail::Disk {
 
   Result<detail::Fd> open(int directory, const char* name, int flags,
                           ::mode_t mode) noexcept override {
+    if (std::this_thread::get_id() == owner_) ++own_reads_;
     if (open_error_ != 0) return error_of(open_error_);
     if (const int number = group_error_;
         number != 0 && std::string_view{name}.starts_with("group-"))
@@ -66,6 +72,16 @@ class SwitchDisk : public detail::Disk {
   Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept override {
     if (write_error_ != 0) return error_of(write_error_);
     return Disk::write(file, parts, at);
+  }
+  Result<std::size_t> read(int file, std::byte* to, std::size_t size,
+                           std::uint64_t at) noexcept override {
+    if (std::this_thread::get_id() == owner_) {
+      ++own_reads_;
+    } else {
+      wait_while(holds_reads_);
+    }
+    if (const int number = read_error_; number != 0) return error_of(number);
+    return Disk::read(file, to, size, at);
   }
   Result<void> allocate(int file, std::uint64_t size) noexcept override {
     wait_while(holds_allocations_);
@@ -123,10 +139,13 @@ class SwitchDisk : public detail::Disk {
   std::atomic<int> names_error_ = 0;
   std::atomic<std::uint64_t> failed_syncs_of_names_ = 0;
   std::atomic<int> own_sync_error_ = 0;
+  std::atomic<int> read_error_ = 0;
+  std::atomic<std::uint64_t> own_reads_ = 0;
   std::atomic<int> write_error_ = 0;
   std::atomic<int> open_error_ = 0;
   std::atomic<int> group_error_ = 0;
   std::atomic<bool> hides_checkpoints_ = false;
+  std::atomic<bool> holds_reads_ = false;
   std::atomic<bool> holds_syncs_ = false;
   std::atomic<bool> holds_allocations_ = false;
   std::atomic<std::uint64_t> syncs_ = 0;

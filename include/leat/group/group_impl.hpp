@@ -497,19 +497,22 @@ LEAT_INLINE std::uint64_t Group::released(std::uint32_t partition) const noexcep
   return held < offset ? offset - held : 0;
 }
 
+LEAT_INLINE GroupOptions Group::options() const noexcept {
+  return detail::options_of(view_->geometry());
+}
+
 LEAT_INLINE GroupInfo Group::info() const {
   using namespace detail;
   const GroupGeometry& geometry = view_->geometry();
+  const GroupOptions options = this->options();
   GroupInfo info;
   info.name = name_;
-  info.mode = geometry.at_most_once() ? GroupMode::at_most_once : GroupMode::at_least_once;
-  info.by_key = geometry.by_key();
-  info.max_deliveries = geometry.max_deliveries;
-  info.lease = std::chrono::nanoseconds{geometry.lease_ns};
-  info.on_expired = geometry.expired_stops()    ? OnExpired::stop
-                    : geometry.expired_to_end() ? OnExpired::end
-                                                : OnExpired::start;
-  info.in_flight_limit = geometry.in_flight_limit;
+  info.mode = options.mode;
+  info.by_key = options.by_key;
+  info.max_deliveries = options.max_deliveries;
+  info.lease = options.lease;
+  info.on_expired = options.on_expired;
+  info.in_flight_limit = options.in_flight;
   info.redelivered = load_acquire<Edge::in_flight>(view_->header().redelivered);
   info.dead_letters = load_acquire<Edge::in_flight>(view_->header().dead_letters);
   if (info.max_deliveries != 0)

@@ -22,8 +22,9 @@
 
 namespace leat::inline v0::detail {
 
-// Outcome of a search for a record; if it failed, see error_. Not a Result: this is the hot path.
-enum class Got : std::uint8_t { one, none, failed };
+// Outcome of a search for a record; if it failed, see error_. `on_disk`: the next one is there, and only
+// memory is read. Not a Result: this is the hot path.
+enum class Got : std::uint8_t { one, none, on_disk, failed };
 
 class MemberCore final : public Waiter {
  public:
@@ -51,6 +52,13 @@ class MemberCore final : public Waiter {
   Result<void> requeue(const Delivery& delivery, std::chrono::nanoseconds delay);
   std::size_t in_flight() const noexcept { return entries_.in_flight(); }
   void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
+  void read_memory_only(bool is_on) noexcept {
+    taker_.read_memory_only(is_on);
+    stored_.read_memory_only(is_on);
+  }
+  bool next_is_on_disk() const noexcept {
+    return stored_.next_is_on_disk() || taker_.next_is_on_disk();
+  }
   void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
 
  private:
@@ -94,6 +102,7 @@ class MemberCore final : public Waiter {
   Got deliver_stored(const ReadyRecord& next, std::uint64_t state, bool is_dead_letter,
                      Delivery& delivery);
   Got not_stored(GapReason reason, const Delivery& delivery);
+  Got leave_on_disk(InFlightRef ref, std::uint64_t state, bool is_dead_letter) noexcept;
   Got put_back(InFlightRef ref, std::uint64_t state, bool is_counted) noexcept;
   Got put_back(InFlightRef ref, std::uint64_t state, bool is_counted, Error error) noexcept;
   void report_events();

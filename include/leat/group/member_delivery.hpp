@@ -181,7 +181,8 @@ inline Got MemberCore::put_back(InFlightRef ref, std::uint64_t state, bool is_co
     delivery.record = copy_of(record, stored_.copy(ref));
   });
   if (!is_there) return put_back(ref, state, !is_dead_letter, is_there.error());
-  if (!*is_there) return not_stored(reason, delivery);
+  if (*is_there == StoredFetch::Found::on_disk) return leave_on_disk(ref, state, is_dead_letter);
+  if (*is_there == StoredFetch::Found::gone) return not_stored(reason, delivery);
   return is_dead_letter ? dead_letter(delivery) : Got::one;
 }
 
@@ -191,6 +192,19 @@ inline Got MemberCore::not_stored(GapReason reason, const Delivery& delivery) {
   (void)settle(delivery, InFlightPhase::free);
   if (on_event_) on_event_({record.offset, 1, reason, record.partition});
   return Got::none;
+}
+
+// The next call begins with this record. A dead letter goes back to the group instead: the next call would not
+// know that it is one.
+inline Got MemberCore::leave_on_disk(InFlightRef ref, std::uint64_t state,
+                                     bool is_dead_letter) noexcept {
+  if (is_dead_letter) {
+    (void)put_back(ref, state, false);
+  } else {
+    entries_.at(ref).order = 0;
+    ready_.untake(state);
+  }
+  return Got::on_disk;
 }
 
 // Tells the user of the gaps that this member's takes have passed.
@@ -313,7 +327,7 @@ inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, st
       continue;
     }
     into.pop_back();
-    if (got == Got::failed || (count != 0 && taker_.members() > 1))
+    if (got != Got::none || (count != 0 && taker_.members() > 1))
       break;  // Leaves the rest to other members.
     got = get_ready(limit - count, InFlightPhase::delivered);
     report_events();
@@ -341,7 +355,7 @@ inline Result<Delivery> MemberCore::receive(const Deadline& deadline, const std:
     if (got == Got::one) [[likely]]
       return taken;
     if (got == Got::failed) return what_failed();
-    if (deadline.passed()) return Errc::timeout;
+    if (next_is_on_disk() || deadline.passed()) return Errc::timeout;
     if (auto ready = wait(deadline, stop); !ready) return ready.error();
   }
 }
@@ -352,7 +366,7 @@ inline Result<std::size_t> MemberCore::receive(std::vector<Delivery>& into, std:
   while (limit != 0) {
     auto count = take_some(into, limit);
     if (!count || *count != 0) return count;
-    if (deadline.passed()) return Errc::timeout;
+    if (next_is_on_disk() || deadline.passed()) return Errc::timeout;
     if (auto ready = wait(deadline, stop); !ready) return ready.error();
   }
   return std::size_t{0};
@@ -440,7 +454,7 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
       if (got != Got::one) break;
       continue;
     }
-    if (got == Got::failed) break;
+    if (got != Got::one) break;
     InCallback in_callback{*this, delivery};
     on_delivery(context, delivery);
     in_callback.has_returned = true;

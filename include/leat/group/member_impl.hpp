@@ -65,6 +65,8 @@ LEAT_INLINE bool Member::waits_are_stopped() const noexcept { return core_->wait
 LEAT_INLINE void Member::on_event(Callback<void(const Event&)> on_event) {
   core_->on_event(std::move(on_event));
 }
+LEAT_INLINE void Member::read_memory_only(bool is_on) noexcept { core_->read_memory_only(is_on); }
+LEAT_INLINE bool Member::next_is_on_disk() const noexcept { return core_->next_is_on_disk(); }
 LEAT_INLINE std::size_t Member::in_flight() const noexcept { return core_->in_flight(); }
 LEAT_INLINE void Member::set_spin(std::chrono::nanoseconds spin) noexcept { core_->set_spin(spin); }
 

@@ -33,6 +33,19 @@ inline GroupGeometry geometry_of(const GroupOptions& options) noexcept {
   return geometry;
 }
 
+inline GroupOptions options_of(const GroupGeometry& geometry) noexcept {
+  GroupOptions options;
+  options.mode = geometry.at_most_once() ? GroupMode::at_most_once : GroupMode::at_least_once;
+  options.by_key = geometry.by_key();
+  options.members = geometry.seat_count;
+  options.in_flight = geometry.in_flight_limit;
+  options.max_deliveries = geometry.max_deliveries;
+  options.lease = std::chrono::nanoseconds{geometry.lease_ns};
+  if (geometry.expired_to_end()) options.on_expired = OnExpired::end;
+  if (geometry.expired_stops()) options.on_expired = OnExpired::stop;
+  return options;
+}
+
 class NewGroup {
  public:
   NewGroup(NewGroup&& other) noexcept

@@ -48,6 +48,19 @@ class RecordTaker {
   // ns; 0: no limit.
   Result<std::int64_t> repair_holes();
 
+  // See Member::read_memory_only().
+  void read_memory_only(bool is_on) noexcept {
+    for (Lane& lane : lanes_) {
+      if (StoredScanner* const stored = lane.scanner.stored()) stored->read_memory_only(is_on);
+    }
+  }
+  bool next_is_on_disk() const noexcept {
+    return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+      const StoredScanner* const stored = lane.scanner.stored();
+      return stored != nullptr && stored->next_is_on_disk();
+    });
+  }
+
   // Number of members of the group, as last counted.
   std::size_t members() const noexcept { return members_; }
   // Whether `position` is in a segment before the one being taken from, which publishers may be

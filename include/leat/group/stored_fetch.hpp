@@ -38,6 +38,8 @@ inline Record copy_of(const Record& record, std::vector<std::byte>& buffer) {
 
 class StoredFetch {
  public:
+  enum class Found : std::uint8_t { record, gone, on_disk };
+
   explicit StoredFetch(const MemberPlace& place) noexcept : place_{place} {}
 
   void reserve() {  // Throws bad_alloc.
@@ -61,14 +63,22 @@ class StoredFetch {
     }
   }
 
-  // Calls on_record(record) for the record with this offset. False if it can no longer be read, for this
-  // `reason`.
+  // See Member::read_memory_only(); whether the last read() returned `on_disk`.
+  void read_memory_only(bool is_on) noexcept {
+    for (OffsetReader& reader : readers_) reader.read_memory_only(is_on);
+    is_on_disk_ = false;
+  }
+  bool next_is_on_disk() const noexcept { return is_on_disk_; }
+
+  // Calls on_record(record) for the record with this offset. `gone` if it can no longer be read, for this
+  // `reason`; `on_disk` if it would have to be read from there, but must not be.
   //   no_memory  on_record, or the reader, had no memory
   //   others     as those of a subscriber
   template <class OnRecord>
-  Result<bool> read(std::uint32_t partition, std::uint64_t offset, GapReason& reason,
-                    OnRecord&& on_record) noexcept {
+  Result<Found> read(std::uint32_t partition, std::uint64_t offset, GapReason& reason,
+                     OnRecord&& on_record) noexcept {
     OffsetReader& reader = readers_[partition];
+    is_on_disk_ = false;
     try {
       if (auto there = reader.go_to(offset); !there) return there.error();
       bool is_there = false;
@@ -86,8 +96,12 @@ class StoredFetch {
               is_gone = true;
             });
         if (!polled) return polled.error();
-        if (is_there || is_gone) return is_there;
+        if (is_there || is_gone) return is_there ? Found::record : Found::gone;
         if (*polled != 0) break;  // Already past it, and nothing says what happened to it.
+        if (reader.next_is_on_disk()) {
+          is_on_disk_ = true;
+          return Found::on_disk;
+        }
       } while (reader.is_ready());
       reader.forget();
       return Errc::corrupt;
@@ -103,6 +117,7 @@ class StoredFetch {
   // Copies of records in the user's hands: of the own row by index, of other rows by entry.
   std::vector<std::vector<std::byte>> copies_;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> other_copies_;
+  bool is_on_disk_ = false;
 };
 
 }  // namespace leat::inline v0::detail

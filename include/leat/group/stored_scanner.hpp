@@ -41,11 +41,15 @@ class OffsetReader {
     // Reading over a few records takes less time than looking for the place.
     constexpr std::uint64_t kFew = 4096;
     if (reader_ && offset >= reader_->offset() && offset - reader_->offset() <= kFew) {
-      reader_->skip_to(offset);
-      return {};
+      // What lies before may be only on disk, when this is in memory.
+      if (offset == reader_->offset() || !reader_->next_is_on_disk()) {
+        reader_->skip_to(offset);
+        return {};
+      }
     }
     reader_.emplace(*place_.topic, place_.partition, place_.own_slot, place_.records,
                     ReaderMode::lossy, false, stage_of(*place_.topic->durable()));
+    reader_->read_memory_only(memory_only_);
     reader_->prepare(StartAt::offset);
     auto settled = reader_->settle(StartAt::offset, offset);
     if (!settled) reader_.reset();
@@ -60,6 +64,13 @@ class OffsetReader {
   }
   void forget() noexcept { reader_.reset(); }
 
+  // As those of PartitionReader.
+  void read_memory_only(bool is_on) noexcept {
+    memory_only_ = is_on;
+    if (reader_) reader_->read_memory_only(is_on);
+  }
+  bool next_is_on_disk() const noexcept { return reader_ && reader_->next_is_on_disk(); }
+
   // Only after go_to() has succeeded.
   bool is_ready() const noexcept { return reader_->is_ready(); }
   bool has_hole() const noexcept { return reader_ && reader_->has_hole(); }
@@ -70,6 +81,7 @@ class OffsetReader {
  private:
   StoredPlace place_;
   std::optional<PartitionReader> reader_;
+  bool memory_only_ = false;
 };
 
 class StoredScanner {
@@ -142,6 +154,10 @@ class StoredScanner {
   bool is_at_limit() const noexcept { return next_ != entries_.size() && !may_take(); }
   // Why the last step failed.
   Error error() const noexcept { return error_; }
+
+  // As those of PartitionReader, for what this one has not read ahead.
+  void read_memory_only(bool is_on) noexcept { reader_.read_memory_only(is_on); }
+  bool next_is_on_disk() const noexcept { return reader_.next_is_on_disk(); }
 
   bool has_hole() const noexcept { return reader_.has_hole(); }
   Result<void> repair_hole() { return reader_.repair_hole(); }

@@ -17,22 +17,25 @@ class DiskReader {
   //   deleted   the path belongs to another topic by now
   static Result<std::unique_ptr<DiskReader>> open(const DurableWindow& window,
                                                   std::uint32_t partition) {
-    auto directory = open_directory_path(window.data_path(), false, false);
-    if (!directory) return directory.error();
-    auto manifest = load_manifest(Disk::system(), directory->get());
-    if (!manifest) return manifest.error();
-    if (manifest->window.key != load_relaxed<Why::constant>(window.header().key))
-      return Errc::deleted;
+    auto reader = open_later(window, partition, 0);
+    if (auto opened = reader->open_files(); !opened) return opened.error();
+    return reader;
+  }
+  // The next next() opens the files, and begins at this offset: with a gap if no file has it any more.
+  static std::unique_ptr<DiskReader> open_later(const DurableWindow& window,
+                                                std::uint32_t partition, std::uint64_t offset) {
     auto reader = std::make_unique<DiskReader>();
     reader->window_ = &window;
-    reader->directory_ = std::move(*directory);
-    reader->topic_ = manifest->topic;
     reader->partition_ = partition;
+    reader->offset_ = offset;
     return reader;
   }
 
   // Goes to an offset, or to the oldest record if that is later. Returns where it is.
   Result<std::uint64_t> seek(std::uint64_t offset) {
+    if (!directory_) {
+      if (auto opened = open_files(); !opened) return opened.error();
+    }
     for (int attempt = 1;; ++attempt) {
       auto found = try_to_seek(offset);
       // Retention has just deleted the file, or another archiver has set `written` back.
@@ -136,6 +139,18 @@ class DiskReader {
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   static constexpr int kTries = 10;  // of listing files while some are being deleted
+
+  Result<void> open_files() {
+    auto directory = open_directory_path(window_->data_path(), false, false);
+    if (!directory) return directory.error();
+    auto manifest = load_manifest(Disk::system(), directory->get());
+    if (!manifest) return manifest.error();
+    if (manifest->window.key != load_relaxed<Why::constant>(window_->header().key))
+      return Errc::deleted;
+    directory_ = std::move(*directory);
+    topic_ = manifest->topic;
+    return {};
+  }
 
   Result<std::uint64_t> try_to_seek(std::uint64_t offset) {
     // In this order: the list may lack what a later archiver writes, or the same archiver in later files.

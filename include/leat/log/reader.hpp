@@ -137,6 +137,13 @@ class PartitionReader {
   // Whether poll() would do something: deliver a record or a gap, or step to the next segment.
   bool is_ready() const noexcept;
 
+  // See Subscriber::read_memory_only().
+  void read_memory_only(bool is_on) noexcept {
+    memory_only_ = is_on;
+    needs_disk_ = false;
+  }
+  bool next_is_on_disk() const noexcept { return needs_disk_ && disk_ != nullptr; }
+
   // Whether something is claimed and not visible yet, so that this reader waits for its owner.
   bool has_hole() const noexcept;
 
@@ -426,6 +433,8 @@ class PartitionReader {
   std::optional<Event> pending_gap_;
   Error failed_;                                       // The next poll returns it.
   std::unique_ptr<DiskReader, CloseDiskReader> disk_;  // Durable topics, while behind the window.
+  bool memory_only_ = false;  // The disk reader neither opens nor reads files.
+  bool needs_disk_ = false;   // The last poll stopped because of that.
   Stage read_;
   std::uint64_t visible_until_;  // What is before is shown, with Stage::durable only that.
   std::uint64_t pinned_ = 0;     // The value of slot_->pin.

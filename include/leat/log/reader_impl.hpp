@@ -332,6 +332,12 @@ LEAT_INLINE void PartitionReader::leave_batch() noexcept {
 }
 
 LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool is_exact) {
+  if (memory_only_) {
+    disk_.reset(DiskReader::open_later(*topic_->durable(), partition_, offset).release());
+    offset_ = offset;
+    needs_disk_ = true;
+    return {};
+  }
   auto disk = DiskReader::open(*topic_->durable(), partition_);
   if (!disk) return disk_error(disk.error());
   auto start = (*disk)->seek(offset);
@@ -347,6 +353,7 @@ LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool 
 LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_t& count,
                                                    const DiskCalls& calls) {
   StoredEntry entry;
+  needs_disk_ = false;
   while (count < limit) {
     if (disk_ == nullptr) return ReadOutcome::go_on;  // A callback polled, and entered the log.
     // Looking at the log takes longer than reading a record: once for each frame is often enough.
@@ -383,6 +390,10 @@ LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
       entry.gap = *std::exchange(pending_gap_, std::nullopt);
       return true;
     }
+  }
+  if (memory_only_) {
+    needs_disk_ = has_more_on_disk();
+    return false;
   }
   auto more = disk_->next(entry, topic_->durable()->readable(partition_, read_));
   if (!more) return disk_error(more.error());

@@ -89,6 +89,17 @@ LEAT_INLINE bool Subscriber::is_lossy() const noexcept {
   return false;
 }
 
+LEAT_INLINE void Subscriber::read_memory_only(bool is_on) noexcept {
+  for (auto& reader : readers_) reader.read_memory_only(is_on);
+}
+
+LEAT_INLINE bool Subscriber::next_is_on_disk() const noexcept {
+  for (const auto& reader : readers_) {
+    if (reader.next_is_on_disk()) return true;
+  }
+  return false;
+}
+
 [[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_gaps() {
   note_gaps();
   return std::size_t{0};

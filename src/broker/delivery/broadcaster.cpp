@@ -5,8 +5,8 @@
 namespace leat::broker {
 
 Outcome<std::unique_ptr<Broadcaster>> Broadcaster::open(boost::asio::io_context& loop,
-                                                        const Topic& topic, Backlog& backlog,
-                                                        Encode encode,
+                                                        DiskWorker& disk, const Topic& topic,
+                                                        Backlog& backlog, Encode encode,
                                                         std::function<void(Error)> on_failure) {
   const auto problem = [&](Error error) {
     return Problem{error.code, "cannot subscribe to " + topic.name() + ": " + describe(error)};
@@ -15,14 +15,13 @@ Outcome<std::unique_ptr<Broadcaster>> Broadcaster::open(boost::asio::io_context&
   auto subscriber =
       topic.subscriber({.from = From::end, .gating = may_wait, .spin = {}, .patience = {}});
   if (!subscriber) return problem(subscriber.error());
-  std::unique_ptr<Broadcaster> broadcaster{new Broadcaster{
-      loop, topic, backlog, std::move(*subscriber), std::move(encode), std::move(on_failure)}};
-  broadcaster->subscriber_.on_event([raw = broadcaster.get()](const Event& event) {
-    if (event.reason != GapReason::overwritten) return;
-    for (SubscriberSink* const sink : raw->sinks_) sink->lose(event.count);
-  });
-  auto fd = broadcaster->subscriber_.wait_fd();
+  subscriber->read_memory_only(true);
+  auto fd = subscriber->wait_fd();
   if (!fd) return problem(fd.error());
+  SubscriberReader reader{std::move(*subscriber), std::move(encode)};
+  std::unique_ptr<Broadcaster> broadcaster{
+      new Broadcaster{loop, disk, topic, backlog, std::move(reader), std::move(on_failure)}};
+  broadcaster->reader_->count_lost();
   broadcaster->watcher_.emplace(loop, *fd, [raw = broadcaster.get()] { raw->pass_on(); });
   broadcaster->watcher_
       ->arm();  // Even without subscribers, so that it does not hold up publishers.
@@ -39,7 +38,9 @@ void Broadcaster::add(SubscriberSink& sink) {
 }
 
 void Broadcaster::let_in() {
-  for (; !coming_.empty() && coming_.front().first <= subscriber_.offset(); coming_.pop_front())
+  if (reader_.is_lent()) return;  // What is being read is for those who were there before.
+  const std::uint64_t offset = reader_->subscriber.offset();
+  for (; !coming_.empty() && coming_.front().first <= offset; coming_.pop_front())
     sinks_.push_back(coming_.front().second);
 }
 
@@ -51,9 +52,12 @@ void Broadcaster::remove(SubscriberSink& sink) {
 
 void Broadcaster::pass_on() {
   constexpr int kRounds = 16;  // Then others have their turn.
+  if (reader_.is_lent()) return;
   for (int i = 0; i < kRounds && pass_on_once(); ++i) {
   }
-  if (!has_failed_ && !is_held_up() && !published_offset_.is_reached(reached_)) watcher_->arm();
+  if (has_failed_ || is_held_up()) return;
+  if (reader_->subscriber.next_is_on_disk()) return read_from_disk();
+  if (!published_offset_.is_reached(reached_)) watcher_->arm();
 }
 
 bool Broadcaster::is_held_up() const {
@@ -61,34 +65,43 @@ bool Broadcaster::is_held_up() const {
                      [](const SubscriberSink* sink) { return sink->holds_up(); });
 }
 
+std::uint64_t Broadcaster::read_until() const {
+  return coming_.empty() ? ~std::uint64_t{0} : coming_.front().first;
+}
+
 bool Broadcaster::pass_on_once() {
-  if (is_held_up() || published_offset_.is_reached(reached_)) return false;
-  constexpr std::size_t kChunk = 64 * 1024;
-  constexpr std::size_t kLarge = 4096;
-  constexpr std::uint64_t kRecords = 4096;
-  const auto chunk = std::make_shared<Chunk>();
+  if (has_failed_ || is_held_up() || published_offset_.is_reached(reached_)) return false;
   let_in();
-  const bool has_sinks = !sinks_.empty();
-  while (chunk->bytes.size() < kChunk && chunk->records < kRecords && !has_failed_) {
-    const bool are_large = chunk->records == 0 || chunk->bytes.size() / chunk->records > kLarge;
-    std::uint64_t step = are_large ? 1 : 16;
-    if (!coming_.empty()) step = std::min(step, coming_.front().first - subscriber_.offset());
-    if (step == 0) break;
-    auto count = subscriber_.poll(step, [&](const Record& record) {
-      reached_ = record.offset + 1;
-      ++chunk->records;
-      chunk->payload_bytes += record.value.size();
-      if (has_sinks) encode_(chunk->bytes, record);
-    });
-    if (!count) {
-      has_failed_ = true;
-      on_failure_(count.error());
-    } else if (*count < step) {
-      break;
-    }
+  reader_->read({.until = read_until(), .encodes = !sinks_.empty()});
+  return pass_on_read();
+}
+
+// Sinks that come meanwhile begin at the end that the topic has now, or later.
+void Broadcaster::read_from_disk() {
+  let_in();
+  SubscriberReader::Limits limits{.until = read_until(), .encodes = !sinks_.empty()};
+  if (topic_.partitions() == 1) limits.until = std::min(limits.until, topic_.end_offset(0));
+  reader_.lend([limits](SubscriberReader& reader,
+                        const auto& is_over) { reader.read_from_disk(limits, is_over); },
+               [this] {
+                 pass_on_read();
+                 pass_on();
+               });
+}
+
+bool Broadcaster::pass_on_read() {
+  SubscriberReader& reader = *reader_;
+  reached_ = reader.reached;
+  if (const std::uint64_t lost = std::exchange(reader.lost, 0); lost != 0) {
+    for (SubscriberSink* const sink : std::vector<SubscriberSink*>{sinks_}) sink->lose(lost);
   }
+  if (reader.failure.code != Errc::ok) {
+    has_failed_ = true;
+    on_failure_(reader.failure);
+  }
+  const std::shared_ptr<Chunk> chunk = std::move(reader.chunk);
   if (chunk->records == 0) return false;
-  if (!has_sinks) return true;
+  if (!reader.encodes) return true;
   backlog_.count(*chunk);
   for (SubscriberSink* const sink : std::vector<SubscriberSink*>{sinks_}) sink->take(chunk);
   backlog_.trim();

@@ -1,9 +1,10 @@
 // Gives every record of a topic to all its subscribers, encoded once for all of them.
 //
-//     auto broadcaster = Broadcaster::open(loop, topic, backlog, [](std::string& out, const Record& record) { … }, on_failure);
+//     auto broadcaster = Broadcaster::open(loop, disk, topic, backlog, encode, on_failure);
 //     (*broadcaster)->add(sink);              // gets what is published from now on
 //     (*broadcaster)->remove(sink);
 //
+// On the loop it reads memory only. Where the next record is only on disk, it lends the subscriber to the disk's thread.
 // Belongs to the thread of its event loop.
 #pragma once
 
@@ -16,11 +17,13 @@
 #include <vector>
 
 #include "backlog.hpp"
+#include "broker/loop/disk_worker.hpp"
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "broker/topic/published_offset.hpp"
 #include "leat/leat.hpp"
 #include "outcome/outcome.hpp"
+#include "subscriber_reader.hpp"
 
 namespace leat::broker {
 
@@ -37,9 +40,10 @@ class SubscriberSink {
 
 class Broadcaster {
  public:
-  using Encode = std::function<void(std::string& out, const Record& record)>;
+  // Called on the loop and on the disk's thread, not at once.
+  using Encode = SubscriberReader::Encode;
 
-  static Outcome<std::unique_ptr<Broadcaster>> open(boost::asio::io_context& loop,
+  static Outcome<std::unique_ptr<Broadcaster>> open(boost::asio::io_context& loop, DiskWorker& disk,
                                                     const Topic& topic, Backlog& backlog,
                                                     Encode encode,
                                                     std::function<void(Error)> on_failure);
@@ -56,30 +60,35 @@ class Broadcaster {
   }
   void add(SubscriberSink& sink);
   void remove(SubscriberSink& sink);
+  // Whether it waits for the disk.
+  bool is_reading() const noexcept { return reader_.is_lent(); }
 
  private:
-  Broadcaster(boost::asio::io_context& loop, const Topic& topic, Backlog& backlog,
-              Subscriber subscriber, Encode encode, std::function<void(Error)> on_failure)
+  Broadcaster(boost::asio::io_context& loop, DiskWorker& disk, const Topic& topic, Backlog& backlog,
+              SubscriberReader reader, std::function<void(Error)> on_failure)
       : topic_{topic},
         backlog_{backlog},
         timer_{loop},
         published_offset_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
-        subscriber_{std::move(subscriber)},
-        encode_{std::move(encode)},
+        reader_{disk, std::move(reader)},
         on_failure_{std::move(on_failure)} {}
   void pass_on();
   // False if nothing was there.
   bool pass_on_once();
+  void read_from_disk();
+  // Gives the sinks what was read. False if that is nothing.
+  bool pass_on_read();
   // Those whose first record is the next one get it.
   void let_in();
   bool is_held_up() const;
+  // Nothing that a sink begins with is behind it.
+  std::uint64_t read_until() const;
 
   const Topic& topic_;
   Backlog& backlog_;
   Timer timer_;
   PublishedOffset published_offset_;
-  Subscriber subscriber_;
-  Encode encode_;
+  Lendable<SubscriberReader> reader_;
   std::function<void(Error)> on_failure_;
   std::optional<FdWatcher> watcher_;
   std::vector<SubscriberSink*> sinks_;

@@ -9,8 +9,21 @@ namespace {
 // Limits for one consumer at a time. A single record may be larger.
 constexpr std::size_t kMostBytes = LargeMessages::kSmall;
 constexpr std::size_t kMostRecords = 512;
+constexpr std::size_t kMostConsumers = 16;
 constexpr std::size_t kMostInFlightBytes = 4 * kMostBytes;  // By one that acknowledges.
 constexpr std::chrono::milliseconds kStalled{1000};
+
+// While records are received and dealt: what is called meanwhile must not begin that again.
+class Dealing {
+ public:
+  explicit Dealing(bool& flag) : flag_{flag} { flag_ = true; }
+  Dealing(const Dealing&) = delete;
+  Dealing& operator=(const Dealing&) = delete;
+  ~Dealing() { flag_ = false; }
+
+ private:
+  bool& flag_;
+};
 
 }  // namespace
 
@@ -28,20 +41,22 @@ void GroupConsumer::forget(std::size_t count) {
 }
 
 Outcome<std::unique_ptr<GroupDispatcher>> GroupDispatcher::open(
-    boost::asio::io_context& loop, const Topic& topic, const Group& group, LargeMessages& unsent,
-    std::function<void(Error)> on_failure, std::function<void()> on_progress) {
+    boost::asio::io_context& loop, DiskWorker& disk, const Topic& topic, const Group& group,
+    LargeMessages& unsent, std::function<void(Error)> on_failure,
+    std::function<void()> on_progress) {
   const auto problem = [](Error error) {
     return Problem{error.code, "cannot join the consumer group: " + describe(error)};
   };
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
-  const GroupInfo info = group.info();
-  std::unique_ptr<GroupDispatcher> dispatcher{
-      new GroupDispatcher{loop, topic, std::move(*member), info.in_flight_limit, unsent,
-                          std::move(on_failure), std::move(on_progress)}};
-  dispatcher->has_lease_ = info.lease.count() != 0;
-  auto fd = dispatcher->member_.wait_fd();
+  member->read_memory_only(true);
+  auto fd = member->wait_fd();
   if (!fd) return problem(fd.error());
+  const GroupOptions options = group.options();
+  GroupReader reader{std::move(*member), options.lease.count() != 0};
+  std::unique_ptr<GroupDispatcher> dispatcher{
+      new GroupDispatcher{loop, disk, topic, std::move(reader), options.in_flight, unsent,
+                          std::move(on_failure), std::move(on_progress)}};
   dispatcher->watcher_.emplace(loop, *fd, [raw = dispatcher.get()] { raw->deal(); });
   return dispatcher;
 }
@@ -77,7 +92,8 @@ void GroupDispatcher::remove(GroupConsumer& consumer) {
 
 std::size_t GroupDispatcher::most_records() const {
   const std::size_t free = limit_ - std::min(limit_, in_hands_);
-  return std::clamp<std::size_t>(free / (2 * consumers_.size()), 1, kMostRecords);
+  const std::size_t consumers = std::max<std::size_t>(1, consumers_.size());
+  return std::clamp<std::size_t>(free / (2 * consumers), 1, kMostRecords);
 }
 
 std::size_t GroupDispatcher::room_of(const GroupConsumer& consumer) const {
@@ -126,14 +142,20 @@ void GroupDispatcher::take_back_from_stalled() {
   }
 }
 
+// The member is here: nobody lends it before all is dealt.
 void GroupDispatcher::requeue_received() {
   unsent_.leave(*this);
-  for (; dealt_ < received_.size(); ++dealt_) (void)member_.requeue(received_[dealt_]);
+  for (; dealt_ < received_.size(); ++dealt_) (void)reader_->member.requeue(received_[dealt_]);
 }
 
 void GroupDispatcher::requeue(GroupConsumer& consumer, std::size_t first) {
-  for (std::size_t i = first; i < consumer.in_flight_.size(); ++i)
-    (void)member_.requeue(consumer.in_flight_[i]);
+  for (std::size_t i = first; i < consumer.in_flight_.size(); ++i) {
+    if (reader_.is_lent()) {
+      to_requeue_.push_back(consumer.in_flight_[i]);
+    } else {
+      (void)reader_->member.requeue(consumer.in_flight_[i]);
+    }
+  }
   in_hands_ -= consumer.in_flight_.size() - first;
   consumer.in_flight_.resize(first);
   consumer.places_.resize(first);
@@ -144,8 +166,17 @@ void GroupDispatcher::acknowledge(GroupConsumer& consumer, std::size_t count) {
   if (count == 0) return;
   in_hands_ -= count;
   is_full_ = false;
-  auto done = member_.acknowledge(std::span{consumer.in_flight_}.first(count));
+  const auto first = std::span{consumer.in_flight_}.first(count);
+  if (reader_.is_lent()) {
+    to_acknowledge_.insert(to_acknowledge_.end(), first.begin(), first.end());
+  } else {
+    acknowledge(first);
+  }
   consumer.forget(count);
+}
+
+void GroupDispatcher::acknowledge(std::span<const Delivery> deliveries) {
+  auto done = reader_->member.acknowledge(deliveries);
   const bool is_ours =
       done || done.error() == Errc::not_in_flight || done.error() == Errc::lease_lost;
   if (!is_ours) fail(done.error());
@@ -153,21 +184,18 @@ void GroupDispatcher::acknowledge(GroupConsumer& consumer, std::size_t count) {
 
 void GroupDispatcher::deal() {
   constexpr int kRounds = 64;  // Then other topics have their turn.
-  struct Dealing {
-    bool& flag;
-    explicit Dealing(bool& on) : flag{on} { flag = true; }
-    ~Dealing() { flag = false; }
-  };
   {
     const Dealing dealing{is_dealing_};
     int round = 0;
     while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
   }
+  if (has_failed_) return;
+  watch_for_stalls();
+  if (dealt_ != received_.size() || reader_.is_lent()) return;
+  // Also if no consumer is ready: the member may have taken records that it could not read.
+  if (reader_->member.next_is_on_disk()) return read_from_disk();
   // While the member is full, its descriptor is readable; a consumer that has sent something comes back here.
-  const bool may_find =
-      has_ready_consumer() && !has_failed_ && !is_full_ && dealt_ == received_.size();
-  if (may_find && !published_offset_.is_reached(reached_)) watcher_->arm();
-  if (!has_failed_) watch_for_stalls();
+  if (has_ready_consumer() && !is_full_ && !published_offset_.is_reached(reached_)) watcher_->arm();
 }
 
 bool GroupDispatcher::deal_once() {
@@ -178,7 +206,8 @@ bool GroupDispatcher::deal_once() {
   }
   if (ready_.empty() || has_failed_) return false;
   const bool is_all_dealt = dealt_ == received_.size();
-  if (is_all_dealt && (published_offset_.is_reached(reached_) || !receive())) return false;
+  if (is_all_dealt && (reader_.is_lent() || published_offset_.is_reached(reached_) || !receive()))
+    return false;
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
   const std::size_t fair = (left + ready_.size() - 1) / ready_.size();
@@ -207,36 +236,47 @@ bool GroupDispatcher::deal_once() {
   return true;
 }
 
-// Few large ones: those of a durable topic are copies.
 bool GroupDispatcher::receive() {
-  received_.clear();
+  reader_->receive(limits());
+  return take_received();
+}
+
+GroupReader::Limits GroupDispatcher::limits() const {
+  const std::size_t consumers = std::clamp<std::size_t>(ready_.size(), 1, kMostConsumers);
+  return {.records = most_records() * consumers, .bytes = kMostBytes * consumers};
+}
+
+bool GroupDispatcher::take_received() {
+  received_.swap(reader_->received);
   dealt_ = 0;
-  constexpr std::size_t kMostConsumers = 16;
-  constexpr std::size_t kStep = 64;
-  const std::size_t consumers = std::min(ready_.size(), kMostConsumers);
-  const std::size_t most = most_records() * consumers;
-  std::size_t bytes = 0;
-  while (received_.size() < most && bytes < kMostBytes * consumers) {
-    const std::size_t step = std::min(std::clamp<std::size_t>(kMostBytes / record_bytes_, 1, kStep),
-                                      most - received_.size());
-    auto count = member_.receive(received_, step, Deadline::immediate());
-    if (!count) {
-      is_full_ = count.error() == Errc::in_flight_full;
-      if (!is_full_ && count.error() != Errc::timeout) fail(count.error());
-      break;
-    }
-    if (*count == 0) break;
-    std::size_t of_step = 0;
-    for (std::size_t i = received_.size() - *count; i < received_.size(); ++i)
-      of_step += received_[i].record.value.size();
-    bytes += of_step;
-    record_bytes_ = std::max<std::size_t>({1, of_step / *count, record_bytes_ / 2});
-    if (*count < step || has_lease_) break;  // With a lease, the next call overwrites these.
-  }
+  is_full_ = reader_->is_full;
+  if (reader_->failure.code != Errc::ok) fail(reader_->failure);
   if (received_.empty()) return false;
   reached_ = std::max(reached_, received_.back().record.offset + 1);
   on_progress_();
   return true;
+}
+
+void GroupDispatcher::read_from_disk() {
+  reader_.lend(
+      [limits = limits()](GroupReader& reader, const auto& is_over) {
+        reader.receive_from_disk(limits, is_over);
+      },
+      [this] { on_read(); });
+}
+
+void GroupDispatcher::on_read() {
+  {
+    const Dealing dealing{is_dealing_};
+    take_received();
+  }
+  for (const Delivery& one : to_requeue_) (void)reader_->member.requeue(one);
+  if (!to_acknowledge_.empty()) acknowledge(to_acknowledge_);
+  if (!to_requeue_.empty() || !to_acknowledge_.empty()) is_full_ = false;
+  to_requeue_.clear();
+  to_acknowledge_.clear();
+  if (consumers_.empty()) requeue_received();
+  deal();
 }
 
 void GroupDispatcher::fail(Error error) {

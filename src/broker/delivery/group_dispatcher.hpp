@@ -1,6 +1,6 @@
 // Shares the records of a topic among the consumers of a broker: each record goes to one of them.
 //
-//     auto dispatcher = GroupDispatcher::open(loop, topic, group, unsent, on_failure, on_progress);
+//     auto dispatcher = GroupDispatcher::open(loop, disk, topic, group, unsent, on_failure, on_progress);
 //     (*dispatcher)->add(consumer);              // from now on it gets its share
 //     (*dispatcher)->on_sent(consumer);          // the kernel has all it was given: acknowledged,
 //     (*dispatcher)->on_done(consumer, 3);       // or only when its client says so, here of the oldest three
@@ -11,6 +11,8 @@
 // What a consumer could not send for a second goes back to the group. If no consumer could be given anything for a
 // second, so does what was received. Before a large record is dealt, the dispatcher waits for memory, in line with
 // those of other topics.
+// On the loop it reads memory only. Where the next record is only on disk, it lends the member to the disk's thread; what is
+// acknowledged or requeued meanwhile waits until the member is back.
 // Belongs to the thread of its event loop.
 #pragma once
 
@@ -18,12 +20,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "broker/loop/disk_worker.hpp"
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "broker/net/large_messages.hpp"
 #include "broker/topic/published_offset.hpp"
+#include "group_reader.hpp"
 #include "leat/leat.hpp"
 #include "outcome/outcome.hpp"
 
@@ -76,8 +81,8 @@ class GroupDispatcher : private LargeMessages::Waiter {
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // consumers.
   static Outcome<std::unique_ptr<GroupDispatcher>> open(boost::asio::io_context& loop,
-                                                        const Topic& topic, const Group& group,
-                                                        LargeMessages& unsent,
+                                                        DiskWorker& disk, const Topic& topic,
+                                                        const Group& group, LargeMessages& unsent,
                                                         std::function<void(Error)> on_failure,
                                                         std::function<void()> on_progress);
   ~GroupDispatcher() override { unsent_.leave(*this); }
@@ -102,16 +107,18 @@ class GroupDispatcher : private LargeMessages::Waiter {
   void remove(GroupConsumer& consumer);
 
   bool has_consumers() const noexcept { return !consumers_.empty(); }
+  // Whether it waits for the disk.
+  bool is_reading() const noexcept { return reader_.is_lent(); }
   // The offset behind the last record that was received for consumers; 0 before the first.
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
-  GroupDispatcher(boost::asio::io_context& loop, const Topic& topic, Member member,
-                  std::size_t limit, LargeMessages& unsent, std::function<void(Error)> on_failure,
-                  std::function<void()> on_progress)
+  GroupDispatcher(boost::asio::io_context& loop, DiskWorker& disk, const Topic& topic,
+                  GroupReader reader, std::size_t limit, LargeMessages& unsent,
+                  std::function<void(Error)> on_failure, std::function<void()> on_progress)
       : stalled_{loop},
         published_offset_{loop, [&topic] { return topic.end_offset(0); }, [this] { poll(); }},
-        member_{std::move(member)},
+        reader_{disk, std::move(reader)},
         limit_{limit},
         unsent_{unsent},
         on_failure_{std::move(on_failure)},
@@ -122,6 +129,12 @@ class GroupDispatcher : private LargeMessages::Waiter {
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
   bool receive();
+  // Takes over what the reader has received. False if that is nothing.
+  bool take_received();
+  GroupReader::Limits limits() const;
+  void read_from_disk();
+  // The member is back from the disk's thread.
+  void on_read();
   // The most records for one consumer at a time. Many at once cost fewer system calls.
   std::size_t most_records() const;
   bool has_ready_consumer() const;
@@ -135,12 +148,14 @@ class GroupDispatcher : private LargeMessages::Waiter {
   void acknowledge(GroupConsumer& consumer, std::size_t count);
   // All that it holds from the one at `first` on, for others to get.
   void requeue(GroupConsumer& consumer, std::size_t first);
+  void acknowledge(std::span<const Delivery> deliveries);
   void fail(Error error);
 
   PatientTimer stalled_;
   PublishedOffset published_offset_;
-  Member member_;
-  bool has_lease_ = false;
+  Lendable<GroupReader> reader_;
+  std::vector<Delivery> to_acknowledge_;  // When the member is back.
+  std::vector<Delivery> to_requeue_;
   std::size_t limit_;  // How many records the group allows it to have in flight.
   LargeMessages& unsent_;
   std::function<void(Error)> on_failure_;
@@ -154,7 +169,6 @@ class GroupDispatcher : private LargeMessages::Waiter {
   std::size_t in_hands_ = 0;           // How many records consumers hold.
   std::uint64_t dealt_total_ = 0;
   std::uint64_t reached_ = 0;
-  std::size_t record_bytes_ = 1u << 20;  // As large as records were lately; at first, who knows.
   bool is_dealing_ = false;
   bool is_full_ = false;  // The member holds as many records as it may.
   bool has_failed_ = false;

@@ -177,10 +177,17 @@ std::optional<std::uint64_t> BrokerTopic::reached() const {
   return dispatcher_->reached();
 }
 
+// Whether a part of it waits for the disk.
+bool BrokerTopic::is_reading() const {
+  return (dispatcher_ && dispatcher_->is_reading()) ||
+         std::any_of(broadcasters_.begin(), broadcasters_.end(),
+                     [](const auto& one) { return one.second->is_reading(); });
+}
+
 Outcome<GroupDispatcher*> BrokerTopic::dispatcher() {
   return open(dispatcher_, [this]() -> Outcome<std::unique_ptr<GroupDispatcher>> {
     if (auto found = find_or_make_group(stored_.group); !found) return found.problem();
-    return GroupDispatcher::open(loop_, *log_, *group_, unsent_, on_failure(),
+    return GroupDispatcher::open(loop_, disk_, *log_, *group_, unsent_, on_failure(),
                                  [this] { throttle_.on_progress(); });
   });
 }
@@ -193,7 +200,7 @@ Outcome<Broadcaster*> BrokerTopic::broadcaster(const Encoding& encoding) {
                           std::string& out, const Record& record) { call(out, name, record); };
   auto broadcaster = open(opened, [&]() -> Outcome<std::unique_ptr<Broadcaster>> {
     if (auto deleted = delete_unused_group(); !deleted) return deleted.problem();
-    return Broadcaster::open(loop_, *log_, backlog_, encode, on_failure());
+    return Broadcaster::open(loop_, disk_, *log_, backlog_, encode, on_failure());
   });
   if (broadcaster) broadcasters_[&encoding] = std::move(opened);
   return broadcaster;
@@ -253,7 +260,7 @@ void BrokerTopic::remove(TopicClient& client) {
 
 void BrokerTopic::close_when_idle() {
   idle_.start(config_.topic_idle_time, [this] {
-    if (unpublished() != 0) return close_when_idle();
+    if (unpublished() != 0 || is_reading()) return close_when_idle();
     if (log_ && !is_durable_) (void)log_->shrink();  // After a burst.
     close_log();
     on_idle_();

@@ -1,6 +1,6 @@
 // One topic of a broker: what is stored of it, its log while clients use it, and who they are.
 //
-//     auto topic = std::make_shared<BrokerTopic>(loop, config, store, backlog, unsent, stored, on_idle);
+//     auto topic = std::make_shared<BrokerTopic>(loop, disk, config, store, backlog, unsent, stored, on_idle);
 //     if (auto ready = topic->attach(); !ready) return ready.problem();
 //     topic->publish_buffer()->add(message);
 //
@@ -47,10 +47,11 @@ Outcome<void> delete_log_of(const std::string& name, const Config& config);
 class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
   // `on_idle`: it has closed its log, because nobody used it.
-  BrokerTopic(boost::asio::io_context& loop, const Config& config, TopicStore& store,
-              Backlog& backlog, LargeMessages& unsent, StoredTopic stored,
+  BrokerTopic(boost::asio::io_context& loop, DiskWorker& disk, const Config& config,
+              TopicStore& store, Backlog& backlog, LargeMessages& unsent, StoredTopic stored,
               std::function<void()> on_idle)
       : loop_{loop},
+        disk_{disk},
         config_{config},
         store_{store},
         backlog_{backlog},
@@ -150,6 +151,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   Outcome<void> delete_unused_group();
   Outcome<void> remember(Consumers consumers, const std::string& group);
   std::optional<std::uint64_t> reached() const;
+  bool is_reading() const;
   void on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();
   void fail(const std::string& why);
@@ -157,6 +159,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   void close_when_idle();
 
   boost::asio::io_context& loop_;
+  DiskWorker& disk_;
   const Config& config_;
   TopicStore& store_;
   Backlog& backlog_;

@@ -15,6 +15,7 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       config_{config},
       store_{store},
       trim_{loop},
+      disk_{loop},
       unsent_{loop, LargeMessages::kMost / 2} {}
 
 std::string Topics::directory() const { return leat::topics_directory(config_.dir); }
@@ -35,7 +36,7 @@ Outcome<void> Topics::load() {
 const TopicPtr& Topics::insert(StoredTopic stored) {
   const std::string name = stored.name;
   return topics_[name] =
-             std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, unsent_,
+             std::make_shared<BrokerTopic>(loop_, disk_, config_, store_, backlog_, unsent_,
                                            std::move(stored), [this] { trim_heap_soon(); });
 }
 

@@ -85,6 +85,7 @@ class Topics {
   TopicStore& store_;
   std::vector<TopicObserver*> observers_;
   Timer trim_;
+  DiskWorker disk_;
   Backlog backlog_;
   LargeMessages unsent_;  // The dispatcher of a durable topic has a copy of each.
   std::map<std::string, TopicPtr, std::less<>> topics_;

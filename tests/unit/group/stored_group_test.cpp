@@ -136,12 +136,16 @@ TEST_F(GroupOnDisk, KeepsItsOptions) {
                             .lease = 5s,
                             .on_expired = OnExpired::stop};
   { group(open(), wanted); }
-  const GroupInfo info = must(open().find_group(kGroupName)).info();
-  EXPECT_EQ(info.mode, wanted.mode);
-  EXPECT_TRUE(info.by_key);
-  EXPECT_EQ(info.in_flight_limit, 7U);
-  EXPECT_EQ(info.lease, 5s);
-  EXPECT_EQ(info.on_expired, OnExpired::stop);
+  const Topic topic = open();
+  const Group again = must(topic.find_group(kGroupName));
+  const GroupOptions found = again.options();
+  EXPECT_EQ(found.mode, wanted.mode);
+  EXPECT_EQ(found.by_key, wanted.by_key);
+  EXPECT_EQ(found.members, wanted.members);
+  EXPECT_EQ(found.in_flight, wanted.in_flight);
+  EXPECT_EQ(found.lease, wanted.lease);
+  EXPECT_EQ(found.on_expired, wanted.on_expired);
+  EXPECT_EQ(again.info().in_flight_limit, wanted.in_flight);
 }
 
 TEST_F(GroupOnDisk, HoldsUpNobodyAndReadsWhatIsOnDisk) {

@@ -1,0 +1,44 @@
+// How a dispatcher receives records: on the loop only those in memory, on the thread of a DiskWorker all.
+//
+//     reader.receive({.records = 512, .bytes = 65536}, is_over);
+//     deal(reader.received);
+//
+// Used by one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "leat/leat.hpp"
+
+namespace leat::broker {
+
+struct GroupReader {
+  // What is enough. The last record may exceed the bytes.
+  struct Limits {
+    std::size_t records = 0;
+    std::size_t bytes = 0;
+  };
+
+  GroupReader(Member joined, bool of_lease) : member{std::move(joined)}, has_lease{of_lease} {}
+
+  // Receives what is in memory.
+  void receive(const Limits& limits);
+  // Receives what is in memory or on disk; ends early once `is_over`.
+  void receive_from_disk(const Limits& limits, const std::atomic<bool>& is_over);
+
+  Member member;
+  bool has_lease;
+  // Outcome of the last receive.
+  std::vector<Delivery> received;
+  bool is_full = false;  // The member holds as many records as it may.
+  Error failure;
+  std::size_t record_bytes = 1u << 20;  // As large as records were lately; at first, who knows.
+
+ private:
+  void receive(const Limits& limits, const std::atomic<bool>& is_over);
+};
+
+}  // namespace leat::broker
