@@ -302,9 +302,9 @@ class Topic {
 
   // A durable topic: waits until everything that was claimed so far, in all partitions, is on stable storage. An error is of the
   // last partition that has one.
-  //   io_error      the disk fails: the topic is read-only
-  //   not_durable   the deadline passed, the stop token requested it, or (with an errno) the disk is full
-  //   not_allowed   the topic is not durable
+  //   io_error        the disk fails: the topic is read-only
+  //   not_durable     the deadline passed, the stop token requested it, or (with an errno) the disk is full
+  //   needs_durable   the topic is not durable
   //   corrupt, deleted
   Result<void> sync(const Deadline& deadline = Deadline::never(),
                     const std::stop_token& stop = {}) const;

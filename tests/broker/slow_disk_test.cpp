@@ -105,7 +105,7 @@ class SlowDisk : public ::testing::Test {
 class DispatcherOnDisk : public SlowDisk {
  protected:
   void open(const GroupOptions& options = {.from = From::beginning, .in_flight = 1024}) {
-    auto group = topic_->group(kLightqGroup, options);
+    auto group = topic_->group("work", options);
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dispatcher =
@@ -207,7 +207,7 @@ TEST_F(DispatcherOnDisk, WithoutConsumersOthersGetWhatWasRead) {
   disk_.hold_reads(false);
   const auto found = drain(kMany);
   EXPECT_EQ(found.size(), static_cast<std::size_t>(kMany));
-  EXPECT_FALSE(dispatcher_->is_reading());
+  wait_until([&] { return !dispatcher_->is_reading(); });
 }
 
 TEST_F(DispatcherOnDisk, ItsEndWaitsForNoRead) {
@@ -244,7 +244,7 @@ TEST_F(DispatcherOnDisk, AGroupThatIsDeletedMeanwhileEndsIt) {
   publish(kMany);
   FakeConsumer consumer{*dispatcher_};
   hold_read_of([&] { dispatcher_->add(consumer); });
-  ASSERT_TRUE(topic_->delete_group(kLightqGroup, true));
+  ASSERT_TRUE(topic_->delete_group("work", true));
   disk_.hold_reads(false);
   wait_until([&] { return failures_ != 0; });
   EXPECT_EQ(failure_, Errc::closed);

@@ -64,7 +64,7 @@ LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interrupti
   return {};
 }
 LEAT_INLINE Result<void> Topic::sync(const Deadline& deadline, const std::stop_token& stop) const {
-  if (topic_->durable() == nullptr) return Errc::not_allowed;
+  if (topic_->durable() == nullptr) return Errc::needs_durable;
   Error error;
   for (std::uint32_t i = 0; i < partitions(); ++i) {
     const auto end = detail::known_end_of_claims(*topic_, i);

@@ -2,12 +2,12 @@
 
 #include <boost/asio/post.hpp>
 
-#include "leat/os/signals.hpp"
+#include "leat/os/os.hpp"
 
 namespace leat::broker {
 
 DiskWorker::DiskWorker(boost::asio::io_context& loop) : loop_{loop.get_executor()} {
-  const leat::detail::SignalsBlocked blocked;
+  const leat::os::SignalsBlocked blocked;
   thread_ = std::thread{[this] { run(); }};
 }
 

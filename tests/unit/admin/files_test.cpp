@@ -282,7 +282,7 @@ TEST_F(AdminFiles, SyncWaitsForStableStorage) {
   publish_numbers(topic, 10);
   must(topic.sync(10s));
   EXPECT_EQ(topic.info().partitions[0].durable, 10U);
-  EXPECT_EQ(code(create("m", in_memory()).sync()), Errc::not_allowed);
+  EXPECT_EQ(code(create("m", in_memory()).sync()), Errc::needs_durable);
 }
 
 }  // namespace

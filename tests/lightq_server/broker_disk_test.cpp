@@ -1,5 +1,5 @@
 // A broker whose disk takes its time. If these failed, one topic's disk would stop all topics and all commands.
-#include "broker/running_broker.hpp"
+#include "running_broker.hpp"
 #include "support/switch_disk.hpp"
 
 namespace leat::broker {
