@@ -131,7 +131,9 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
     PartitionInfo& partition = info.partitions[i];
     partition.start = std::min(partition.start, description->start[i]);
     partition.gaps = std::move(description->lost[i]);
-    add_lost(partition, window.end_before(i, window.begin_offset(i)), window.begin_offset(i));
+    // The last file says the same if the window begins with it.
+    const std::uint64_t begin = window.begin_offset(i);
+    partition.gaps.push_back({window.end_before(i, begin), begin});
   }
 }
 
