@@ -105,6 +105,13 @@ struct FilesDescription {
   std::uint64_t bytes = 0;
 };
 
+// Adds the gaps of one partition that a checkpoint names. The caller settles them.
+inline void add_stored_gaps(const std::vector<CheckpointGap>& gaps, std::uint32_t partition,
+                            PartitionInfo& info) {
+  for (const CheckpointGap& one : gaps)
+    if (one.partition == partition) info.gaps.push_back({one.begin, one.end});
+}
+
 // Offsets are lost before the first file of a process that found no memory: its generation is a new one. Its header says
 // where the records before it end. That may be wrong, so no range begins before the file in front.
 inline std::vector<OffsetRange> find_lost(int directory, const SegmentList& files,
@@ -196,6 +203,7 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
     partition.start = std::min(description->start[i], partition.end);
     partition.gaps = std::move(description->lost[i]);
     if (end.is_clean) partition.gaps.push_back({end.frames_end, end.next_offset});
+    add_stored_gaps(ends->gaps, i, partition);
     settle_gaps(partition);
     partition.capacity_bytes = info.capacity_bytes;
     partition.written = partition.end;
