@@ -111,9 +111,9 @@ struct PartitionInfo {
   std::uint64_t used_bytes = 0;      // from the oldest segment that can be read to the end
   std::uint64_t written = 0;         // durable topics: everything before can be read from disk,
   std::uint64_t durable = 0;         // and everything before is on stable storage
-  // Offsets from `start` on that no record has, in ascending order: claims that were given up, as far as memory shows them
-  // (docs/guarantees.md, "Order and completeness"). Durable topics: also what is lost, because numbering went on behind
-  // it after a failure of the machine.
+  // Offsets from `start` on that no record has, in ascending order: claims that were given up, as far as memory and, in
+  // durable topics, the files show them (docs/guarantees.md, "Order and completeness"). Durable topics: also what is
+  // lost, because numbering went on behind it after a failure of the machine.
   std::vector<OffsetRange> gaps;
 
   // How many offsets from `from` on are neither gone nor in `gaps`. Open claims count.

@@ -65,6 +65,7 @@ Files make_files() {
   }
   auto file = CheckpointFile::load(disk, topic->get(), small_manifest(2));
   checkpoint.state = {1, 0, 1, 0};
+  checkpoint.gaps = {{0, 0, 4, 5}, {1, 0, 4, 5}};
   require(file && file->store(disk, topic->get(), checkpoint));
   Files files;
   for (const auto& entry : std::filesystem::directory_iterator{directory() + "/t"}) {

@@ -91,6 +91,13 @@ class ArchivedTopic {
     model::check(records.seek(0).has_value(), "seek");
     detail::StoredEntry entry;
     std::uint64_t next = 0;
+    const auto file = must(
+        detail::CheckpointFile::load(detail::Disk::system(), directory.get(), manifest), "load");
+    const auto is_gap = [&](std::uint64_t offset) {
+      return std::ranges::any_of(file.value().gaps, [&](const detail::CheckpointGap& one) {
+        return one.begin <= offset && offset < one.end;
+      });
+    };
     while (next < end && must(records.next(entry), "read")) {
       if (!entry.is_record) {
         model::check(entry.gap.first == next && entry.gap.reason == GapReason::died,
@@ -101,6 +108,7 @@ class ArchivedTopic {
       }
       model::check(entry.record.offset == next, "record " + std::to_string(entry.record.offset) +
                                                     " instead of " + std::to_string(next));
+      model::check(!is_gap(next), "a record is called a gap");
       const Mark mark = mark_of(std::string{entry.record.text()}, true);
       const auto found = published.find(next);
       model::check(found == published.end() || found->second == mark, "another record");

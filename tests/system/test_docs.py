@@ -464,6 +464,7 @@ SENTENCES = {
         "DiskState{1} == DiskState::no_space && DiskState{2} == DiskState::read_only",
     "1 os, 2 interval, 3 fsync": "StoredDurability{1} == StoredDurability::os && "
                                  "StoredDurability{3} == StoredDurability::fsync",
+    "most 16384, in the order of partitions": "kMostGaps == 16384",
 }
 
 
@@ -472,7 +473,7 @@ def test_format_is_that_of_the_code(tmp_path):
     for sentence in SENTENCES:
         assert sentence in text, f"docs/format.md no longer says: {sentence}"
     checks = struct_checks() + claim_word_checks() + list(SENTENCES.values())
-    assert len(STRUCTS) == 27 and len(checks) > 100
+    assert len(STRUCTS) == 28 and len(checks) > 100
     lines = "\n".join(f"  if (!({check})) std::puts({c_string(check)}), ++wrong;" for check in checks)
     source = tmp_path / "format.cpp"
     source.write_text(f"""\

@@ -193,6 +193,16 @@ struct CheckpointMisdated {
 static_assert(sizeof(CheckpointMisdated) == 24);
 inline constexpr std::size_t kMostMisdated = 16;  // for each partition
 
+// Section "gaps" of a checkpoint, if there is one: offsets that have no record because their claims were given up.
+struct CheckpointGap {
+  std::uint32_t partition;
+  std::uint32_t zero;
+  std::uint64_t begin;
+  std::uint64_t end;  // behind the last one
+};
+static_assert(sizeof(CheckpointGap) == 24);
+inline constexpr std::size_t kMostGaps = 16384;  // in all partitions
+
 // Section "group" of a saved group. Sections "name" and "offsets" follow (u64 for each partition: of the
 // next record to be taken), then "holds".
 struct SavedGroupFacts {

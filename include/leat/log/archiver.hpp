@@ -22,6 +22,7 @@
 #include "leat/log/archiver_epoch.hpp"
 #include "leat/log/committed_prefix.hpp"
 #include "leat/log/participant.hpp"
+#include "leat/log/unstored_gaps.hpp"
 #include "leat/os/disk.hpp"
 #include "leat/store/recovery.hpp"
 #include "leat/store/retention.hpp"
@@ -156,6 +157,16 @@ class Archiver {
     for (std::uint32_t i = 0; i < parts_.size(); ++i) next = std::min(next, next_sync_ns(i));
     return next;
   }
+
+  // Stores the gaps that were written since the last checkpoint, so that numbers of records leave them out when memory
+  // no longer has them. Errors as for write(). Those that may pass change nothing: it is due again a second later.
+  Result<void> store_gaps() {
+    gaps_.put_off();
+    return wait_for_disk([&] { return store_checkpoint(false); });
+  }
+  bool has_unstored_gaps() const noexcept { return !gaps_.is_empty(); }
+  // When that is due, in ns on the monotonic clock; kNever if there is none.
+  std::int64_t next_gaps_ns() const noexcept { return gaps_.due_ns(); }
 
   // Fills holes that dead publishers left where the committed prefix ends.
   void repair_holes() {
@@ -313,6 +324,7 @@ class Archiver {
       }
       LEAT_CRASH_POINT("archiver:set_back");
       add_part(i).writer.begin(epoch(), from, window_.end_before(i, from), from == 0);
+      gaps_.note_memory(i, from);
     }
     if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
     for (std::uint32_t i = 0; i < parts_.size(); ++i)
@@ -415,6 +427,8 @@ class Archiver {
         return appended.error();
       }
       if (begins_file) retention_.note_made(part.writer.file_name());
+      // Before the memory is reused.
+      const std::vector<CheckpointGap> gaps = gaps_of(*piece, index);
       LEAT_CRASH_POINT("archiver:written");
       if (!epoch_.move(window_.partition(index).written, part.prefix.offset())) {
         // If the successor has deleted its own first files meanwhile, this file would seem to count.
@@ -423,6 +437,8 @@ class Archiver {
         return Errc::not_in_flight;
       }
       LEAT_CRASH_POINT("archiver:announced");
+      // Only now: a superseded archiver may have copied anything.
+      gaps_.note(gaps);
       if (window_.durability() == StoredDurability::os)
         MappedTopic::wake(topic_.header().space_wake);
       bytes += piece->bytes.size();
@@ -521,6 +537,7 @@ class Archiver {
     if (!checkpoint_ || is_newest) checkpoint_ = std::move(*loaded);
     Checkpoint next = checkpoint_->value();
     retention_.share_ages(next.misdated);
+    gaps_.add_to(next.gaps);
     next.state = {epoch(), 0, is_closed ? 1U : 0U, 0};
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       Part& part = parts_[i];
@@ -537,6 +554,7 @@ class Archiver {
           entry.reserved_offset, part.writer.end_offset() + reserved_at_once(manifest_.topic));
     }
     auto stored = checkpoint_->store(disk_, directory_, std::move(next));
+    if (stored) gaps_.note_stored();
     for (Part& part : parts_)
       if (stored) part.checkpointed = part.writer.synced().file;
     return stored;
@@ -555,6 +573,7 @@ class Archiver {
   bool is_active_ = false;
   std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due now.
   Retention retention_;
+  UnstoredGaps gaps_{topic_};
   std::vector<Part> parts_;
   std::deque<FullFile> ended_;       // Not on stable storage yet.
   BackgroundSync background_;        // of the first one,

@@ -66,6 +66,7 @@ class ArchiverThread {
   void watch_archiver(bool is_calm) noexcept;
   bool try_to_take_over(std::uint64_t seen) noexcept;
   Result<void> save_groups(bool is_closing) noexcept;
+  Result<void> store_gaps() noexcept;
   bool has_unwritten() const noexcept;
   bool is_safe() const noexcept;
   bool has_group_news() const noexcept;

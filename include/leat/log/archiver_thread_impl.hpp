@@ -40,6 +40,13 @@ inline ArchiverThreads& archiver_threads_of_process() {
 inline bool is_short_of_room(Error error) noexcept {
   return error == Errc::no_space || error == Errc::no_memory;
 }
+// Whether this process lacks what another one may have: a free descriptor, or the right to make a file, or one that is
+// large enough. Never true for the error of a sync (os/disk.hpp).
+inline bool is_own_fault(Error error) noexcept {
+  return error.system_error == EMFILE || error.system_error == ENFILE ||
+         (error == Errc::permission && error.system_error != EROFS) ||
+         (error == Errc::no_space && error.system_error == EFBIG);
+}
 inline void close_archivers_at_exit() {
   std::vector<std::shared_ptr<ArchiverThread>> open;
   {
@@ -101,7 +108,9 @@ LEAT_INLINE void ArchiverThread::serve() noexcept {
   std::unique_lock lock{work_};
   archiver_.beat();
   const auto save_if_due = [this]() -> Result<void> {
-    return groups_.next_ns() <= now_ns() ? save_groups(false) : Result<void>{};
+    auto done = groups_.next_ns() <= now_ns() ? save_groups(false) : Result<void>{};
+    if (done && archiver_.next_gaps_ns() <= now_ns()) done = store_gaps();
+    return done;
   };
   Result<void> saved;
   // Once before anything that takes long, so that archivers that die one after the other have each saved the groups.
@@ -263,6 +272,12 @@ LEAT_INLINE Result<void> ArchiverThread::save_groups(bool is_closing) noexcept {
   return {};
 }
 
+// Only numbers need them: without room, or what this process lacks, they are stored later.
+LEAT_INLINE Result<void> ArchiverThread::store_gaps() noexcept {
+  auto stored = archiver_.store_gaps();
+  return is_short_of_room(stored.error()) || is_own_fault(stored.error()) ? Result<void>{} : stored;
+}
+
 // Whether something is claimed that cannot be read from disk yet.
 LEAT_INLINE bool ArchiverThread::has_unwritten() const noexcept {
   for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i) {
@@ -292,7 +307,7 @@ LEAT_INLINE bool ArchiverThread::is_unsettled() const noexcept {
 }
 
 LEAT_INLINE std::int64_t ArchiverThread::next_due_ns() const noexcept {
-  return std::min(archiver_.next_sync_ns(), groups_.next_ns());
+  return std::min({archiver_.next_sync_ns(), archiver_.next_gaps_ns(), groups_.next_ns()});
 }
 
 LEAT_INLINE bool ArchiverThread::is_due() noexcept {
@@ -332,14 +347,6 @@ LEAT_INLINE void ArchiverThread::sleep_for_news() noexcept {
 
 LEAT_INLINE void ArchiverThread::back_off(std::int64_t ns) noexcept {
   futex_wait(stopping_, 0, Deadline{std::chrono::nanoseconds{ns}});
-}
-
-// Whether this process lacks what another one may have: a free descriptor, or the right to make a file, or one that is
-// large enough. Never true for the error of a sync (os/disk.hpp).
-inline bool is_own_fault(Error error) noexcept {
-  return error.system_error == EMFILE || error.system_error == ENFILE ||
-         (error == Errc::permission && error.system_error != EROFS) ||
-         (error == Errc::no_space && error.system_error == EFBIG);
 }
 
 // Called when a call of `archiver_` has failed. It is tried again if the disk is full, which may pass, or if this
@@ -433,6 +440,7 @@ LEAT_INLINE void ArchiverThread::drain() noexcept {
     auto synced = topic_->durable()->durability() == StoredDurability::os
                       ? archiver_.finish_full_files()
                       : archiver_.sync_all();
+    if (synced && !is_last && archiver_.has_unstored_gaps()) synced = store_gaps();
     if (!synced) {
       handle(synced.error());
       break;

@@ -11,6 +11,7 @@
 
 #include "leat/log/archiver_thread.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/log/gap_finder.hpp"
 #include "leat/os/user.hpp"
 #include "leat/store/data_directory.hpp"
 #include "leat/store/store.hpp"
@@ -104,15 +105,15 @@ struct FilesDescription {
   std::uint64_t bytes = 0;
 };
 
-// Only what is not known already: the last file says the same as the window that begins with it.
-inline void add_lost(PartitionInfo& partition, std::uint64_t begin, std::uint64_t end) {
-  begin = std::max(begin, partition.start);
-  if (!partition.gaps.empty()) begin = std::max(begin, partition.gaps.back().end);
-  if (begin < end) partition.gaps.push_back({begin, end});
+// Adds the gaps of one partition that a checkpoint names. The caller settles them.
+inline void add_stored_gaps(const std::vector<CheckpointGap>& gaps, std::uint32_t partition,
+                            PartitionInfo& info) {
+  for (const CheckpointGap& one : gaps)
+    if (one.partition == partition) info.gaps.push_back({one.begin, one.end});
 }
 
 // Offsets are lost before the first file of a process that found no memory: its generation is a new one. Its header says
-// where the records before it end. That may be wrong, so no range begins before the file in front: ranges never overlap.
+// where the records before it end. That may be wrong, so no range begins before the file in front.
 inline std::vector<OffsetRange> find_lost(int directory, const SegmentList& files,
                                           std::uint64_t salt) {
   constexpr int kMostFiles = 1000;  // that are opened
@@ -201,7 +202,9 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
     partition.end = end.is_clean ? end.next_offset : end.frames_end;
     partition.start = std::min(description->start[i], partition.end);
     partition.gaps = std::move(description->lost[i]);
-    if (end.is_clean) add_lost(partition, end.frames_end, end.next_offset);
+    if (end.is_clean) partition.gaps.push_back({end.frames_end, end.next_offset});
+    add_stored_gaps(ends->gaps, i, partition);
+    settle_gaps(partition);
     partition.capacity_bytes = info.capacity_bytes;
     partition.written = partition.end;
     partition.durable = std::min(checkpoint->value().partitions[i].durable_offset, partition.end);

@@ -22,10 +22,8 @@ class GapFinder {
   GapFinder(MappedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, view_{topic.partition(partition)} {}
 
-  // Adds what is found behind the gaps that are known already.
+  // Adds what is found, in any order. Corrupted words may make ranges overlap.
   void add_to(PartitionInfo& info) {
-    // By segment, the newest first.
-    std::vector<std::vector<OffsetRange>> found;
     // [segment-open] acquire
     std::uint64_t number = load_acquire<Edge::segment_open>(view_.control->current);
     std::optional<RecordsLock> has_memory;
@@ -45,13 +43,11 @@ class GapFinder {
         has_memory.emplace(std::move(*lock));
         if (!is_live(number)) break;
       }
-      found.push_back(gaps_of(number));
+      const std::vector<OffsetRange> found = gaps_of(number);
       // [overwrite] acquire: a publisher that overwrote what was read moved oldest_segment before.
       fence_acquire<Edge::overwrite>();
-      if (!is_live(number)) found.pop_back();
+      if (is_live(number)) info.gaps.insert(info.gaps.end(), found.begin(), found.end());
     }
-    for (auto segment = found.rbegin(); segment != found.rend(); ++segment)
-      for (const OffsetRange& one : *segment) append(info, one);
   }
 
  private:
@@ -79,26 +75,11 @@ class GapFinder {
       if (!is_record_kind(found.kind) ||
           !examine_record(segment.header(granule), end->granules - granule, found))
         break;
-      if (!found.has_payload()) join(gaps, {offset, offset + found.records});
+      if (!found.has_payload()) gaps.push_back({offset, offset + found.records});
       granule += found.granules;
       offset += found.records;
     }
     return gaps;
-  }
-
-  // Corrupted words may put segments in any order.
-  static void append(PartitionInfo& info, const OffsetRange& gap) {
-    const std::uint64_t known = info.gaps.empty() ? info.start : info.gaps.back().end;
-    if (gap.begin < known || gap.end > info.end || gap.begin >= gap.end) return;
-    join(info.gaps, gap);
-  }
-
-  static void join(std::vector<OffsetRange>& gaps, const OffsetRange& gap) {
-    if (!gaps.empty() && gaps.back().end == gap.begin) {
-      gaps.back().end = gap.end;
-    } else {
-      gaps.push_back(gap);
-    }
   }
 
   MappedTopic& topic_;
@@ -108,8 +89,28 @@ class GapFinder {
   std::uint64_t examined_ = 0;
 };
 
+// Sorts the gaps of a partition, joins those that touch, and leaves out what lies before its start or behind its end.
+inline void settle_gaps(PartitionInfo& info) {
+  std::ranges::sort(info.gaps, {}, &OffsetRange::begin);
+  std::vector<OffsetRange> settled;
+  for (OffsetRange one : info.gaps) {
+    one = {std::max(one.begin, info.start), std::min(one.end, info.end)};
+    if (one.begin >= one.end) continue;
+    if (!settled.empty() && one.begin <= settled.back().end) {
+      settled.back().end = std::max(settled.back().end, one.end);
+    } else {
+      settled.push_back(one);
+    }
+  }
+  info.gaps = std::move(settled);
+}
+
+// Adds the gaps that memory shows to those that are known already.
 inline void add_gaps(MappedTopic& topic, std::vector<PartitionInfo>& partitions) {
-  for (std::uint32_t i = 0; i < partitions.size(); ++i) GapFinder{topic, i}.add_to(partitions[i]);
+  for (std::uint32_t i = 0; i < partitions.size(); ++i) {
+    GapFinder{topic, i}.add_to(partitions[i]);
+    settle_gaps(partitions[i]);
+  }
 }
 
 }  // namespace leat::inline v0::detail

@@ -126,12 +126,20 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
       describe_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()),
                      manifest ? &manifest->topic : nullptr);
   if (!description) return;
+  std::vector<CheckpointGap> gaps;
+  if (manifest) {
+    const auto checkpoint = CheckpointFile::load(Disk::system(), directory->get(), *manifest);
+    if (checkpoint) gaps = checkpoint->value().gaps;
+  }
   durable.disk_bytes = description->bytes;
   for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
     PartitionInfo& partition = info.partitions[i];
     partition.start = std::min(partition.start, description->start[i]);
     partition.gaps = std::move(description->lost[i]);
-    add_lost(partition, window.end_before(i, window.begin_offset(i)), window.begin_offset(i));
+    // The last file says the same if the window begins with it.
+    const std::uint64_t begin = window.begin_offset(i);
+    partition.gaps.push_back({window.end_before(i, begin), begin});
+    add_stored_gaps(gaps, i, partition);
   }
 }
 

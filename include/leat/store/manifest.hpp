@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,7 @@ struct Checkpoint {
   CheckpointState state{};
   std::vector<CheckpointPartition> partitions;
   std::vector<CheckpointMisdated> misdated;
+  std::vector<CheckpointGap> gaps;
 };
 
 // The checkpoint of a topic, as it was loaded or stored last.
@@ -129,13 +131,14 @@ class CheckpointFile {
       file.is_known_ = true;
     }
     // Only retention needs it: what makes no sense is noted anew.
-    if (const auto found = pair->newest().find("ahead");
-        found && !found->empty() && found->size() % sizeof(CheckpointMisdated) == 0 &&
-        found->size() / sizeof(CheckpointMisdated) <=
-            kMostMisdated * file.value_.partitions.size()) {
-      file.value_.misdated.resize(found->size() / sizeof(CheckpointMisdated));
-      std::memcpy(file.value_.misdated.data(), found->data(), found->size());
-    }
+    file.value_.misdated = list_of<CheckpointMisdated>(
+        pair->newest(), "ahead", kMostMisdated * file.value_.partitions.size());
+    // Only numbers need it: what makes no sense counts as records.
+    file.value_.gaps = list_of<CheckpointGap>(pair->newest(), "gaps", kMostGaps);
+    std::erase_if(file.value_.gaps, [&](const CheckpointGap& one) {
+      return one.partition >= manifest.topic.partition_count || one.begin >= one.end ||
+             one.end > kMaxStoredOffset;
+    });
     file.files_ = std::move(*pair);
     return file;
   }
@@ -152,6 +155,7 @@ class CheckpointFile {
                                   {"partitions", std::as_bytes(std::span{value.partitions})}};
     if (!value.misdated.empty())
       sections.push_back({"ahead", std::as_bytes(std::span{value.misdated})});
+    if (!value.gaps.empty()) sections.push_back({"gaps", std::as_bytes(std::span{value.gaps})});
     auto done = files_.replace_older(disk, directory, kCheckpoint, kind_, sections, access_);
     if (!done) return done;
     value_ = std::move(value);
@@ -160,6 +164,19 @@ class CheckpointFile {
   }
 
  private:
+  // The entries of a section; none if it is missing, or has a size that it cannot have.
+  template <class Entry>
+  static std::vector<Entry> list_of(const SectionsFile& file, std::string_view section,
+                                    std::size_t most) {
+    const auto found = file.find(section);
+    if (!found || found->empty() || found->size() % sizeof(Entry) != 0 ||
+        found->size() / sizeof(Entry) > most)
+      return {};
+    std::vector<Entry> list(found->size() / sizeof(Entry));
+    std::memcpy(list.data(), found->data(), found->size());
+    return list;
+  }
+
   static bool is_possible(const CheckpointPartition& one) noexcept {
     return std::max({one.frames_end, one.durable_offset, one.reserved_offset}) <= kMaxStoredOffset;
   }

@@ -14,9 +14,9 @@
 
 #include "leat/base/assert.hpp"
 #include "leat/base/crash_point.hpp"
-#include "leat/store/frame_records.hpp"
 #include "leat/store/manifest.hpp"
 #include "leat/store/stored_frames.hpp"
+#include "leat/store/stored_gaps.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -53,6 +53,8 @@ struct Recovered {
   std::uint64_t generation = 0;  // greater than that of every file
   std::vector<PartitionEnd> partitions;
   CheckpointFile checkpoint{};  // as recover() has stored it
+  // Before the ends: those that the checkpoint named, and those in frames behind it.
+  std::vector<CheckpointGap> gaps{};
 
   std::uint64_t cut_bytes() const noexcept { return sum(&PartitionEnd::cut_bytes); }
   std::uint64_t cut_records() const noexcept { return sum(&PartitionEnd::cut_records); }
@@ -73,11 +75,14 @@ struct Recovered {
 // are the end, unless they are unknown, because the disk does not return them.
 class TailScanner {
  public:
-  TailScanner(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic) noexcept
+  // Adds the gaps that it finds to `gaps`, also those behind the end.
+  TailScanner(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic,
+              std::vector<CheckpointGap>& gaps) noexcept
       : frames_{frames},
         file_{file},
         checkpoint_{file.value().partitions[frames.partition()]},
-        topic_{topic} {
+        topic_{topic},
+        gaps_{gaps} {
     frames_.expect_lost(checkpoint_.frames_end, checkpoint_.durable_offset);
   }
 
@@ -157,6 +162,7 @@ class TailScanner {
       }
       if (step->kind == FrameStep::frame) {
         end.newest_ms = step->found.header.newest_ms;
+        add_gaps_of(step->found.header, step->found.payload, frames_.partition(), gaps_);
         if (undecided.empty()) behind = frames_.place();
         if (!undecided.empty())
           whole.emplace_back(step->place.offset + step->found.header.offsets,
@@ -223,6 +229,7 @@ class TailScanner {
   const CheckpointFile& file_;
   const CheckpointPartition& checkpoint_;
   const ManifestTopic& topic_;
+  std::vector<CheckpointGap>& gaps_;
 };
 
 // Moves what follows a partition's end into files cut-…
@@ -401,12 +408,18 @@ inline Result<Recovered> find_ends(Disk& disk, int directory, const Manifest& ma
   Recovered recovered;
   recovered.generation = last_generation(*names, checkpoint) + 1;
   if (recovered.generation > kMaxGeneration) return Errc::corrupt;
+  recovered.gaps = checkpoint.gaps;
   for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
-    auto end = TailScanner{frames, file, manifest.topic}.find();
+    auto end = TailScanner{frames, file, manifest.topic, recovered.gaps}.find();
     if (!end) return end.error();
     recovered.partitions.push_back(*end);
   }
+  // Offsets behind the end may be given out again.
+  for (CheckpointGap& gap : recovered.gaps)
+    gap.end = std::min(gap.end, recovered.partitions[gap.partition].frames_end);
+  std::erase_if(recovered.gaps, [](const CheckpointGap& one) { return one.begin >= one.end; });
+  settle_gaps(recovered.gaps);
   return recovered;
 }
 
@@ -423,6 +436,7 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
   delete_spares(disk, directory);
   Checkpoint checkpoint = file->value();
   checkpoint.state = {recovered->generation, 0, 0, 0};
+  checkpoint.gaps = recovered->gaps;
   for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
     PartitionEnd& end = recovered->partitions[i];
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
