@@ -1,6 +1,6 @@
 // If these tests failed, a busy topic would wake threads for each message that the broker knows of anyway, or what local
 // processes publish to it would arrive late.
-#include "broker/topic/published_offset.hpp"
+#include "broker/delivery/published_offset.hpp"
 
 #include <gtest/gtest.h>
 

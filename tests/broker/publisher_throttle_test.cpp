@@ -1,5 +1,5 @@
 // If these failed, a fast producer would fill all the memory that its topic may take, or wait for consumers that are gone.
-#include "broker/topic/publisher_throttle.hpp"
+#include "broker/publish/publisher_throttle.hpp"
 
 #include <gtest/gtest.h>
 

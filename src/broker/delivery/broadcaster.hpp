@@ -20,9 +20,9 @@
 #include "broker/loop/disk_worker.hpp"
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
-#include "broker/topic/published_offset.hpp"
 #include "leat/leat.hpp"
 #include "outcome/outcome.hpp"
+#include "published_offset.hpp"
 #include "subscriber_reader.hpp"
 
 namespace leat::broker {

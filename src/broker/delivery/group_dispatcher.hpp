@@ -27,10 +27,10 @@
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "broker/net/large_messages.hpp"
-#include "broker/topic/published_offset.hpp"
 #include "group_reader.hpp"
 #include "leat/leat.hpp"
 #include "outcome/outcome.hpp"
+#include "published_offset.hpp"
 
 namespace leat::broker {
 

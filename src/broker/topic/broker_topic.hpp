@@ -21,9 +21,9 @@
 #include "broker/delivery/broadcaster.hpp"
 #include "broker/delivery/group_dispatcher.hpp"
 #include "broker/net/large_messages.hpp"
+#include "broker/publish/publish_buffer.hpp"
+#include "broker/publish/publisher_throttle.hpp"
 #include "broker/store/topic_store.hpp"
-#include "publish_buffer.hpp"
-#include "publisher_throttle.hpp"
 
 namespace leat::broker {
 
