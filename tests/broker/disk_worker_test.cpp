@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace leat::broker {
@@ -58,6 +59,20 @@ TEST(DiskWorker, DropsAtItsEndWhatHasNotBegun) {
   EXPECT_TRUE(watched.expired());
   loop.run();
   EXPECT_EQ(answers, reads);
+}
+
+// As everywhere in the broker, which then stops.
+TEST(DiskWorker, LetsTheLoopEndIfThereIsNoMemory) {
+  boost::asio::io_context loop;
+  DiskWorker worker{loop};
+  bool is_answered = false;
+  worker.add([] { throw std::bad_alloc{}; }, [&] { is_answered = true; });
+  EXPECT_THROW(loop.run(), std::bad_alloc);
+  EXPECT_FALSE(is_answered);
+  worker.add([] {}, [&] { is_answered = true; });
+  loop.restart();
+  loop.run();
+  EXPECT_TRUE(is_answered) << "the worker goes on";
 }
 
 TEST(Lendable, IsBackWhenTheLoopIsTold) {

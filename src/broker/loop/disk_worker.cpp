@@ -1,6 +1,7 @@
 #include "disk_worker.hpp"
 
 #include <boost/asio/post.hpp>
+#include <exception>
 
 #include "leat/os/os.hpp"
 
@@ -34,7 +35,11 @@ void DiskWorker::run() {
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job.read();
+    try {
+      job.read();
+    } catch (...) {  // No memory: the loop ends, as if it had read itself.
+      job.done = [failure = std::current_exception()] { std::rethrow_exception(failure); };
+    }
     job.read = nullptr;
     boost::asio::post(loop_, std::move(job.done));
     job.work.reset();

@@ -33,7 +33,8 @@ class DiskWorker {
   // Waits for the read in progress. What has not begun is dropped, and nothing more is called.
   ~DiskWorker();
 
-  // Calls `read` on the worker's thread and destroys it there; then calls `done` on the loop.
+  // Calls `read` on the worker's thread and destroys it there; then calls `done` on the loop. What `read` throws, the loop
+  // throws instead.
   void add(std::function<void()> read, std::function<void()> done);
 
  private:
