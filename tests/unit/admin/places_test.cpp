@@ -212,7 +212,7 @@ TEST_F(AdminSizes, LargestRecordFitsAndOneByteMoreDoesNot) {
 TEST_F(AdminSizes, RoomOfARecordIsWhatItTakes) {
   const Topic topic = create("t", in_memory());
   auto publisher = must(topic.publisher());
-  for (const std::size_t size : {0, 1, 8, 9, 100, 1000}) {
+  for (const unsigned size : {0U, 1U, 8U, 9U, 100U, 1000U}) {
     const std::uint64_t before = topic.info().partitions[0].used_bytes;
     must(publisher.publish(std::string(size, 'x')));
     EXPECT_EQ(topic.info().partitions[0].used_bytes - before, room_of_record(size)) << size;
