@@ -132,7 +132,8 @@ class DurableSteps : public ::testing::TestWithParam<Case> {
 
   // Numbers of records leave out none of these.
   static void expect_no_gap_at(const Topic& topic, const std::vector<std::uint64_t>& records) {
-    for (const OffsetRange& gap : topic.info().partitions[0].gaps) {
+    const TopicInfo info = topic.info();
+    for (const OffsetRange& gap : info.partitions[0].gaps) {
       const auto first = std::ranges::lower_bound(records, gap.begin);
       EXPECT_TRUE(first == records.end() || *first >= gap.end) << gap.begin << ' ' << *first;
     }
