@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,9 @@ using namespace std::chrono_literals;
 // How long anything may take before a test considers it stuck. The promised times are milliseconds,
 // but the machine may be busy.
 inline constexpr std::chrono::seconds kPatience{10};
+// The same for a process that was killed: only the kernel can be late then. On a virtual machine it took more than 20 s to
+// unmap the files of processes with a sanitizer.
+inline constexpr std::chrono::seconds kPatienceWithKernel{100};
 
 inline bool is_child = false;
 
@@ -76,11 +80,15 @@ class Child {
 
   explicit Child(const std::function<int()>& run) : pid_{start(run)} {}
   Child(Child&& other) noexcept
-      : pid_{std::exchange(other.pid_, -1)}, state_{other.state_}, detail_{other.detail_} {}
+      : pid_{std::exchange(other.pid_, -1)},
+        state_{other.state_},
+        detail_{other.detail_},
+        is_condemned_{other.is_condemned_} {}
   Child& operator=(Child&& other) noexcept {
     std::swap(pid_, other.pid_);
     std::swap(state_, other.state_);
     std::swap(detail_, other.detail_);
+    std::swap(is_condemned_, other.is_condemned_);
     return *this;
   }
   ~Child() {
@@ -91,7 +99,10 @@ class Child {
   }
 
   ::pid_t pid() const noexcept { return pid_; }
-  void signal(int number) const noexcept { ::kill(pid_, number); }
+  void signal(int number) noexcept {
+    if (number == SIGKILL) is_condemned_ = true;
+    ::kill(pid_, number);
+  }
   void go_on() noexcept {
     if (has_ended()) return;  // It may have ended just before the SIGSTOP.
     state_ = State::running;
@@ -115,10 +126,12 @@ class Child {
     return state_;
   }
 
-  // Waits until it stops or ends; calls `meanwhile` repeatedly.
+  // Waits until it stops or ends; calls `meanwhile` repeatedly. After SIGKILL it waits longer.
   State wait(
       std::chrono::milliseconds patience = kPatience,
       const std::function<void()>& meanwhile = [] {}) {
+    if (is_condemned_)
+      patience = std::max<std::chrono::milliseconds>(patience, kPatienceWithKernel);
     const auto until = std::chrono::steady_clock::now() + patience;
     while (poll() == State::running) {
       if (std::chrono::steady_clock::now() > until) return State::late;
@@ -165,6 +178,7 @@ class Child {
   ::pid_t pid_ = -1;
   State state_ = State::running;
   int detail_ = 0;
+  bool is_condemned_ = false;  // SIGKILL was sent.
 };
 
 // A T in memory that children share with the test. Starts as zero bytes.
