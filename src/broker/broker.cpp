@@ -123,7 +123,7 @@ struct Broker::Parts {
   // What clients sent to a full topic may still find room.
   void drain(std::chrono::steady_clock::time_point end) {
     std::size_t waiting = 0;
-    topics.for_each([&](const TopicPtr& topic) { waiting += topic->unpublished(); });
+    topics.for_each([&](const TopicPtr& topic) { waiting += topic->log().unpublished(); });
     const bool is_late = std::chrono::steady_clock::now() >= end;
     if (waiting != 0 && !is_late) {
       return clock.start(std::chrono::milliseconds{10}, [this, end] { drain(end); });

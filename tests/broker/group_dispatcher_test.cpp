@@ -93,7 +93,7 @@ class GroupDispatcherTest : public ::testing::Test {
 
   TemporaryDirectory temp_;
   boost::asio::io_context loop_;
-  DiskWorker disk_{loop_};
+  BlockingWorker disk_{loop_};
   LargeMessages unsent_{loop_, kBound};
   std::optional<Topic> topic_;
   std::optional<Publisher> publisher_;

@@ -1,7 +1,8 @@
 // A small protocol, to test what the broker offers to protocols, and to begin another one with: text, in lines.
 //
 //     publish TOPIC USER PASSWORD          each further line is a message
-//     consume TOPIC USER PASSWORD          the broker sends messages, each to one of those who consume
+//     put TOPIC USER PASSWORD KEY TEXT     one record; the answer is "at" and its offset; then another command may follow
+//     consume TOPIC USER PASSWORD [GROUP]  the broker sends messages, each to one of those who consume (of the same group)
 //     subscribe TOPIC USER PASSWORD        the broker sends all messages, after the topic's motto
 //     motto TOPIC USER PASSWORD WORD       stores another motto
 //
@@ -54,6 +55,43 @@ inline constexpr Encoding kEncoding{
 
 using Mottos = std::map<std::int64_t, std::string>;  // By the topic's id.
 
+// A connection has one for each topic that it puts records into.
+class Putter final : public TopicUser {
+ public:
+  using Done = std::function<void(Outcome<std::uint64_t>)>;
+
+  explicit Putter(TopicPtr topic) : topic_{std::move(topic)} {}
+  Putter(const Putter&) = delete;
+  Putter& operator=(const Putter&) = delete;
+  ~Putter() override { topic_->log().close(*this); }
+
+  // Answers once; not if this is gone before.
+  void put(std::string key, std::string text, Done done) {
+    done_ = std::move(done);
+    topic_->log().open(*this, TopicUse::publish(),
+                       [this, weak = std::weak_ptr{alive_}, key = std::move(key),
+                        text = std::move(text)](const Outcome<void>& opened) {
+                         if (weak.expired() || !done_) return;
+                         if (!opened) return answer(opened.problem());
+                         const NewRecord record{.key = Bytes{key}, .value = Bytes{text}};
+                         topic_->log().publish_buffer().add_unit(
+                             {&record, 1}, [this, weak](Outcome<std::uint64_t> offset) {
+                               if (!weak.expired()) answer(std::move(offset));
+                             });
+                       });
+  }
+
+ private:
+  void on_log_closed(const std::string& why) override { answer(Problem{Errc::closed, why}); }
+  void answer(Outcome<std::uint64_t> offset) {
+    if (const Done done = std::exchange(done_, {})) done(std::move(offset));
+  }
+
+  const TopicPtr topic_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Done done_;
+};
+
 class LineStream final : public Stream {
  public:
   LineStream(Accepted accepted, const Services& services, Mottos& mottos)
@@ -85,7 +123,9 @@ class LineStream final : public Stream {
   std::size_t on_command(const std::string& line) {
     std::string password;
     std::istringstream words{line};
-    words >> command_ >> name_ >> user_ >> password >> word_;
+    word_.clear();
+    words >> command_ >> name_ >> user_ >> password >> word_ >> std::ws;
+    std::getline(words, text_);
     stop_clock();
     keep_place(true);
     log_in(services_.topics, services_.logins, {Origin{peer()}, true, is_there()}, {name_, user_},
@@ -103,41 +143,59 @@ class LineStream final : public Stream {
     if (!is_open()) return;
     const bool is_right = login.verdict == Logins::Verdict::right && !login.topic->is_deleted();
     if (!is_right) return (void)refuse("wrong user or password");
-    const bool writes = command_ == "publish" || command_ == "motto";
+    const bool writes = command_ == "publish" || command_ == "put" || command_ == "motto";
     if (!login.credential.may(writes ? Access::write : Access::read))
       return (void)refuse("without the right");
     topic_ = login.topic;
-    auto done = command_ == "motto" ? set_motto() : open({user_, login.credential.version});
-    if (!done) return (void)refuse(done.problem().sentence);
+    if (command_ == "motto") return set_motto();
+    if (command_ == "put") return put();
+    client_ = make_client();
+    if (client_ == nullptr)
+      return (void)refuse("the first word is publish, put, consume, subscribe or motto");
+    client_->open({user_, login.credential.version}, [this](const Outcome<void>& opened) {
+      if (!opened) return (void)refuse(opened.problem().sentence);
+      begin_client();
+    });
+  }
+
+  void set_motto() {
+    const std::int64_t id = topic_->stored().id;
+    if (auto set = services_.store.set_values({{"lines", id, "motto", word_}}); !set)
+      return (void)refuse(set.problem().sentence);
+    mottos_[id] = word_;
     out() += "ok\n";
-    if (command_ == "motto") return finish("done");
+    finish("done");
+  }
+
+  void put() {
+    auto& putter = putters_[topic_];
+    if (putter == nullptr) putter = std::make_unique<Putter>(topic_);
+    putter->put(word_, text_, [this](const Outcome<std::uint64_t>& offset) {
+      if (!offset) return (void)refuse(offset.problem().sentence);
+      out() += "at " + std::to_string(*offset) + '\n';
+      flush();
+      if (is_open()) resume();
+    });
+  }
+
+  std::unique_ptr<TopicClient> make_client() {
+    if (command_ == "publish") return std::make_unique<PublishingClient>(*this, *topic_);
+    if (command_ == "consume") {
+      const TopicUse as = word_.empty() ? TopicUse::consume_own("lines") : TopicUse::consume(word_);
+      return std::make_unique<ConsumingClient>(*this, *topic_, as, kEncoding, false);
+    }
+    if (command_ == "subscribe")
+      return std::make_unique<SubscribingClient>(*this, *topic_, kEncoding);
+    return nullptr;
+  }
+
+  void begin_client() {
+    out() += "ok\n";
     if (command_ == "subscribe") out() += mottos_[topic_->stored().id] + '\n';
     flush();
     if (!client_->begin()) return;
     if (command_ == "subscribe") static_cast<SubscribingClient&>(*client_).listen(true);
     resume();
-  }
-
-  Outcome<void> set_motto() {
-    const std::int64_t id = topic_->stored().id;
-    auto set = services_.store.set_values({{"lines", id, "motto", word_}});
-    if (set) mottos_[id] = word_;
-    return set;
-  }
-
-  Outcome<void> open(const Principal& principal) {
-    if (command_ == "publish") {
-      client_ = std::make_unique<PublishingClient>(*this, *topic_);
-    } else if (command_ == "consume") {
-      if (auto expected = topic_->expect_group_consumer("lines"); !expected) return expected;
-      client_ = std::make_unique<ConsumingClient>(*this, *topic_, kEncoding, false);
-    } else if (command_ == "subscribe") {
-      client_ = std::make_unique<SubscribingClient>(*this, *topic_, kEncoding);
-    } else {
-      return Problem{Errc::invalid_argument,
-                     "the first word is publish, consume, subscribe or motto"};
-    }
-    return client_->open(principal);
   }
 
   std::size_t refuse(const std::string& why) {
@@ -152,12 +210,14 @@ class LineStream final : public Stream {
   void on_closed(const std::string& /*why*/) override { leave(); }
   void leave() {
     if (client_) client_->leave();
+    putters_.clear();
   }
 
   const Services services_;
   Mottos& mottos_;
-  std::string command_, name_, user_, word_;  // Of the first line.
+  std::string command_, name_, user_, word_, text_;  // Of the last command.
   TopicPtr topic_;
+  std::map<TopicPtr, std::unique_ptr<Putter>> putters_;
   std::unique_ptr<TopicClient> client_;  // Once it is let in.
 };
 

@@ -61,6 +61,7 @@ class LineProtocol : public ::testing::Test {
     const auto topic = store->add({.name = "news", .user = "ann", .verifier = *verifier});
     EXPECT_TRUE(topic);
     EXPECT_TRUE(store->grant(topic->id, {.user = "bob", .may_read = true, .verifier = *verifier}));
+    EXPECT_TRUE(store->add({.name = "olds", .user = "ann", .verifier = *verifier}));
   }
   ~LineProtocol() override { stop(); }
 
@@ -109,14 +110,50 @@ TEST_F(LineProtocol, PublishesConsumesAndSubscribes) {
   EXPECT_TRUE(topic->find_group("lines"));
 }
 
+// One connection, several topics: each record is told its offset.
+TEST_F(LineProtocol, PutsRecordsWithKeysIntoManyTopics) {
+  start();
+  LineClient putter = client("put news ann secret red tomatoes are ripe");
+  EXPECT_EQ(putter.line(), "at 0");
+  putter.send("put olds ann secret green so are cucumbers");
+  EXPECT_EQ(putter.line(), "at 0");
+  putter.send("put news ann secret red and peppers");
+  EXPECT_EQ(putter.line(), "at 1");
+  auto news = Topic::open("news", Deadline::immediate(), config_.dir, {}, config_.data_dir);
+  ASSERT_TRUE(news);
+  auto reader = news->subscriber({.from = From::beginning});
+  ASSERT_TRUE(reader);
+  std::vector<std::string> found;
+  ASSERT_TRUE(reader->poll(10, [&](const Record& record) {
+    found.push_back(std::string{record.key.text()} + ": " + std::string{record.text()});
+  }));
+  EXPECT_EQ(found, (std::vector<std::string>{"red: tomatoes are ripe", "red: and peppers"}));
+  putter.send("put news bob secret red nothing");
+  EXPECT_EQ(putter.line(), "no: without the right");
+}
+
+// Each group gets all, and shares it among its consumers.
+TEST_F(LineProtocol, ConsumesInSeveralGroups) {
+  start();
+  LineClient own = client("consume news ann secret");
+  LineClient others = client("consume news bob secret others");
+  EXPECT_EQ(own.line(), "ok");
+  EXPECT_EQ(others.line(), "ok");
+  LineClient publisher = client("publish news ann secret");
+  EXPECT_EQ(publisher.line(), "ok");
+  publisher.send("one");
+  EXPECT_EQ(own.line(), "one");
+  EXPECT_EQ(others.line(), "one");
+}
+
 TEST_F(LineProtocol, ChecksPasswordsWithTheBroker) {
   start();
   EXPECT_EQ(client("publish news ann wrong").line(), "no: wrong user or password");
-  EXPECT_EQ(client("publish olds ann secret").line(), "no: wrong user or password");
+  EXPECT_EQ(client("publish none ann secret").line(), "no: wrong user or password");
   EXPECT_EQ(client("publish news bob secret").line(), "no: without the right");
   EXPECT_EQ(client("subscribe news bob secret").line(), "ok");
   EXPECT_EQ(client("read news ann secret").line(),
-            "no: the first word is publish, consume, subscribe or motto");
+            "no: the first word is publish, put, consume, subscribe or motto");
 }
 
 TEST_F(LineProtocol, RemembersItsPartOfTheStore) {

@@ -94,7 +94,7 @@ class SlowDisk : public ::testing::Test {
   testing::TemporaryDirectory temp_;
   testing::SwitchDisk disk_;
   boost::asio::io_context loop_;
-  DiskWorker worker_{loop_};
+  BlockingWorker worker_{loop_};
   std::optional<Topic> topic_;
   std::optional<Publisher> publisher_;
   int published_ = 0;

@@ -53,13 +53,21 @@ TEST_F(SubscribingClientTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   StoredTopic stored;
   stored.name = "news";
   stored.consumers = Consumers::absent;
-  DiskWorker disk{loop_};
+  BlockingWorker worker{loop_};
   LargeMessages unsent{loop_};
-  const auto topic =
-      std::make_shared<BrokerTopic>(loop_, disk, config_, *store_, backlog, unsent, stored, [] {});
+  const TopicsShare share{loop_, worker, worker, config_, *store_, backlog, unsent, [] {}};
+  const auto topic = std::make_shared<BrokerTopic>(share, stored);
   SubscribingClient client{*stream_, *topic, kEncoding};
-  const auto opened = client.open({});
-  ASSERT_TRUE(opened) << opened.problem().sentence;
+  bool is_open = false;
+  client.open({}, [&](const Outcome<void>& opened) {
+    ASSERT_TRUE(opened) << opened.problem().sentence;
+    is_open = true;
+  });
+  for (const Deadline deadline{std::chrono::seconds{20}}; !is_open;) {
+    ASSERT_FALSE(deadline.passed());
+    loop_.restart();
+    loop_.run_for(std::chrono::milliseconds{1});
+  }
   client.listen(true);
   stream_->out().append(4 << 20, 'p');
   stream_->flush();
@@ -94,11 +102,15 @@ class PullerConnection final : public Stream {
  public:
   PullerConnection(boost::asio::io_context& loop, int fd, const TopicPtr& topic)
       : Stream{Accepted{Socket{loop, boost::asio::generic::stream_protocol{AF_UNIX, 0}, fd}, {}}},
-        role_{*this, *topic, kEncoding, false} {
-    const auto opened = role_.open({});
-    EXPECT_TRUE(opened) << opened.problem().sentence;
-    if (opened) role_.begin();
+        role_{*this, *topic, TopicUse::consume_own(), kEncoding, false} {}
+
+  void open() {
+    role_.open({}, [this](const Outcome<void>& opened) {
+      ASSERT_TRUE(opened) << opened.problem().sentence;
+      is_let_in_ = role_.begin();
+    });
   }
+  bool is_let_in() const noexcept { return is_let_in_; }
 
  private:
   std::size_t on_bytes(Bytes& bytes) override {
@@ -109,6 +121,7 @@ class PullerConnection final : public Stream {
   void on_closed(const std::string&) override { role_.leave(); }
 
   ConsumingClient role_;
+  bool is_let_in_ = false;
 };
 
 TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
@@ -123,18 +136,13 @@ TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
   Outcome<TopicStore> store = TopicStore::open(temp.path() + "/state");
   ASSERT_TRUE(store);
   Backlog backlog;
-  DiskWorker disk{loop};
+  BlockingWorker worker{loop};
   LargeMessages unsent{loop, 4 * kLargeRecord, std::chrono::milliseconds{40}};
   const auto stored = store->add({.name = "work", .is_durable = true, .group = "work"});
   ASSERT_TRUE(stored) << stored.problem().sentence;
-  const auto topic =
-      std::make_shared<BrokerTopic>(loop, disk, config, *store, backlog, unsent, *stored, [] {});
-  std::deque<std::pair<std::shared_ptr<Stream>, leat::detail::Fd>> all;
-  const auto connect = [&] {
-    int both[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both), 0);
-    all.emplace_back(std::make_shared<PullerConnection>(loop, both[0], topic), both[1]);
-  };
+  const TopicsShare share{loop, worker, worker, config, *store, backlog, unsent, [] {}};
+  const auto topic = std::make_shared<BrokerTopic>(share, *stored);
+  std::deque<std::pair<std::shared_ptr<PullerConnection>, leat::detail::Fd>> all;
   const auto run = [&](auto condition) {
     for (const Deadline deadline{std::chrono::seconds{20}}; !condition();) {
       ASSERT_FALSE(deadline.passed());
@@ -142,6 +150,13 @@ TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
       loop.run_for(std::chrono::milliseconds{1});
       ASSERT_LE(unsent.bytes(), 4 * kLargeRecord);
     }
+  };
+  const auto connect = [&] {
+    int both[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both), 0);
+    all.emplace_back(std::make_shared<PullerConnection>(loop, both[0], topic), both[1]);
+    all.back().first->open();
+    run([&] { return all.back().first->is_let_in(); });
   };
   for (int i = 0; i < 10; ++i) connect();
   auto log = Topic::open("work", Deadline::immediate(), config.dir, {}, config.data_dir);

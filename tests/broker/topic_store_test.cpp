@@ -183,28 +183,19 @@ TEST(TopicStore, AnIdIsNeverGivenTwice) {
   EXPECT_TRUE(store.rights(first)->empty());
 }
 
-TEST(TopicStore, ATopicStaysIfWhatElseItHasCannotBeDeleted) {
+TEST(TopicStore, ToAskWhetherATopicCanBeDeletedChangesNothing) {
   const Directory place;
   TopicStore store = place.open();
   const auto id = store.add(news())->id;
   ASSERT_TRUE(store.grant(id, {.user = "bob", .may_read = true}));
-  const auto refused = store.delete_topic(id, []() -> Outcome<void> {
-    return Problem{Errc::permission, "not that one"};
-  });
-  EXPECT_EQ(refused.problem().code, Errc::permission);
+  EXPECT_TRUE(store.can_delete_topic(id));
   EXPECT_EQ(store.topic("news")->rights.size(), 1u);
-  int calls = 0;
-  const auto count = [&]() -> Outcome<void> {
-    ++calls;
-    return {};
-  };
-  EXPECT_EQ(store.delete_topic(id + 1, count).problem().code, Errc::not_found);
+  EXPECT_EQ(store.can_delete_topic(id + 1).problem().code, Errc::not_found);
   std::filesystem::rename(place.file(), place.file("away"));
-  EXPECT_FALSE(store.delete_topic(id, count));
-  EXPECT_EQ(calls, 0) << "the store cannot change";
+  EXPECT_EQ(store.can_delete_topic(id).problem().code, Errc::io_error);
   std::filesystem::rename(place.file("away"), place.file());
-  EXPECT_TRUE(store.delete_topic(id, count));
-  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(store.delete_topic(id));
+  EXPECT_EQ(store.can_delete_topic(id).problem().code, Errc::not_found);
 }
 
 TEST(TopicStore, AChangedPasswordHasAnotherVersion) {

@@ -1,4 +1,4 @@
-// The sources of the broker and of LightQ's side of it, but Logins: so that a fuzzer sees which of their lines an input reaches.
+// The sources of the broker and of LightQ's side of it, but Logins and BlockingWorker: so that a fuzzer sees which of their lines an input reaches.
 #pragma once
 
 #include "broker/auth/known_credentials.cpp"
@@ -17,7 +17,6 @@
 #include "broker/delivery/group_dispatcher.cpp"
 #include "broker/delivery/group_reader.cpp"
 #include "broker/delivery/subscriber_reader.cpp"
-#include "broker/loop/disk_worker.cpp"
 #include "broker/loop/low_priority_worker.cpp"
 #include "broker/net/acceptor.cpp"
 #include "broker/net/connections.cpp"
@@ -33,6 +32,7 @@
 #include "broker/store/topic_store.cpp"
 #include "broker/topic/broker_topic.cpp"
 #include "broker/topic/topic_client.cpp"
+#include "broker/topic/topic_log.cpp"
 #include "broker/topic/topic_login.cpp"
 #include "broker/topic/topics.cpp"
 #include "lightq/server/admin.cpp"

@@ -5,7 +5,7 @@
 namespace leat::broker {
 
 Outcome<std::unique_ptr<Broadcaster>> Broadcaster::open(boost::asio::io_context& loop,
-                                                        DiskWorker& disk, const Topic& topic,
+                                                        BlockingWorker& disk, const Topic& topic,
                                                         Backlog& backlog, Encode encode,
                                                         std::function<void(Error)> on_failure) {
   const auto problem = [&](Error error) {

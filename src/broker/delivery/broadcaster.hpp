@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "backlog.hpp"
-#include "broker/loop/disk_worker.hpp"
+#include "broker/loop/blocking_worker.hpp"
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "leat/leat.hpp"
@@ -43,9 +43,9 @@ class Broadcaster {
   // Called on the loop and on the disk's thread, not at once.
   using Encode = SubscriberReader::Encode;
 
-  static Outcome<std::unique_ptr<Broadcaster>> open(boost::asio::io_context& loop, DiskWorker& disk,
-                                                    const Topic& topic, Backlog& backlog,
-                                                    Encode encode,
+  static Outcome<std::unique_ptr<Broadcaster>> open(boost::asio::io_context& loop,
+                                                    BlockingWorker& disk, const Topic& topic,
+                                                    Backlog& backlog, Encode encode,
                                                     std::function<void(Error)> on_failure);
 
   // There are new records; sooner than the library's descriptor would say so.
@@ -64,8 +64,8 @@ class Broadcaster {
   bool is_reading() const noexcept { return reader_.is_lent(); }
 
  private:
-  Broadcaster(boost::asio::io_context& loop, DiskWorker& disk, const Topic& topic, Backlog& backlog,
-              SubscriberReader reader, std::function<void(Error)> on_failure)
+  Broadcaster(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
+              Backlog& backlog, SubscriberReader reader, std::function<void(Error)> on_failure)
       : topic_{topic},
         backlog_{backlog},
         timer_{loop},

@@ -41,7 +41,7 @@ void GroupConsumer::forget(std::size_t count) {
 }
 
 Outcome<std::unique_ptr<GroupDispatcher>> GroupDispatcher::open(
-    boost::asio::io_context& loop, DiskWorker& disk, const Topic& topic, const Group& group,
+    boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic, const Group& group,
     LargeMessages& unsent, std::function<void(Error)> on_failure,
     std::function<void()> on_progress) {
   const auto problem = [](Error error) {

@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "broker/loop/disk_worker.hpp"
+#include "broker/loop/blocking_worker.hpp"
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
 #include "broker/net/large_messages.hpp"
@@ -81,7 +81,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // consumers.
   static Outcome<std::unique_ptr<GroupDispatcher>> open(boost::asio::io_context& loop,
-                                                        DiskWorker& disk, const Topic& topic,
+                                                        BlockingWorker& disk, const Topic& topic,
                                                         const Group& group, LargeMessages& unsent,
                                                         std::function<void(Error)> on_failure,
                                                         std::function<void()> on_progress);
@@ -113,7 +113,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
-  GroupDispatcher(boost::asio::io_context& loop, DiskWorker& disk, const Topic& topic,
+  GroupDispatcher(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
                   GroupReader reader, std::size_t limit, LargeMessages& unsent,
                   std::function<void(Error)> on_failure, std::function<void()> on_progress)
       : stalled_{loop},

@@ -1,4 +1,4 @@
-// How a dispatcher receives records: on the loop only those in memory, on the thread of a DiskWorker all.
+// How a dispatcher receives records: on the loop only those in memory, on the thread of a BlockingWorker all.
 //
 //     reader.receive({.records = 512, .bytes = 65536}, is_over);
 //     deal(reader.received);

@@ -1,4 +1,4 @@
-// How a broadcaster reads its topic: on the loop only what is in memory, on the thread of a DiskWorker all.
+// How a broadcaster reads its topic: on the loop only what is in memory, on the thread of a BlockingWorker all.
 //
 //     reader.read({.until = 1000, .encodes = true});
 //     if (reader.chunk->records != 0) pass_on(reader.chunk);

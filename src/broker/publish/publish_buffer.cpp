@@ -1,5 +1,6 @@
 #include "publish_buffer.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -21,11 +22,13 @@ std::string why_no_room(Error error) {
 
 Outcome<std::unique_ptr<PublishBuffer>> PublishBuffer::open(boost::asio::io_context& loop,
                                                             const Topic& topic,
+                                                            const Options& options,
                                                             std::function<void(Error)> on_failure,
                                                             OnPublished on_published) {
   // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
-  auto publisher =
-      topic.info().durable ? topic.publisher({.acknowledge = Stage::committed}) : topic.publisher();
+  PublisherOptions own{.partition = options.partition};
+  if (options.is_durable) own.acknowledge = Stage::committed;
+  auto publisher = topic.publisher(own);
   if (!publisher)
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
@@ -61,12 +64,21 @@ PublishBuffer::Added PublishBuffer::publish() {
   if (has_failed_) return Added::failed;
   if (batch_.count() == 0) return Added::yes;
   if (is_full_) return Added::full;
-  const std::uint64_t records = batch_.count();
-  auto published = batch_.commit(Deadline::immediate());
+  const std::size_t bytes = std::exchange(batch_bytes_, 0);
+  std::uint64_t first = 0;
+  const Added added = commit(batch_, bytes, first);
+  if (added != Added::yes) batch_bytes_ += bytes;
+  return added;
+}
+
+PublishBuffer::Added PublishBuffer::commit(Batch& batch, std::size_t bytes, std::uint64_t& first) {
+  const std::uint64_t records = batch.count();
+  auto published = batch.commit(Deadline::immediate());
   if (published) {
     tries_ = 0;
     if (disk_is_full_ && !calm_.is_running()) say_later_that_disk_has_room();
-    on_published_(*published, *published + records, std::exchange(batch_bytes_, 0));
+    first = *published;
+    on_published_(first, first + records, bytes);
     return Added::yes;
   }
   switch (published.error().code) {
@@ -83,6 +95,42 @@ PublishBuffer::Added PublishBuffer::publish() {
       return Added::full;
     default: return fail(published.error());
   }
+}
+
+void PublishBuffer::add_unit(std::span<const NewRecord> records, OnUnit done) {
+  if (has_failed_) return done(Problem{Errc::closed, "the topic has failed"});
+  if (records.empty()) return done(Problem{Errc::invalid_argument, "a unit has no records"});
+  Unit unit{std::move(*publisher_.batch()), 0, std::move(done)};
+  for (const NewRecord& record : records) {
+    if (auto added = unit.batch.add(record); !added) {
+      const Errc code = added.error().code;
+      return unit.done(Problem{
+          code, code == Errc::too_large
+                    ? fmt::format("the records are larger than {} bytes together, the limit of {}",
+                                  largest(), name_)
+                    : describe(added.error())});
+    }
+    unit.bytes += record.value.size();
+  }
+  units_.push_back(std::move(unit));
+  if (publish() == Added::yes) commit_units();
+}
+
+void PublishBuffer::commit_units() {
+  while (!units_.empty() && !is_full_ && !has_failed_) {
+    Unit& unit = units_.front();
+    std::uint64_t first = 0;
+    if (commit(unit.batch, unit.bytes, first) != Added::yes) return;
+    const OnUnit done = std::move(unit.done);
+    units_.pop_front();
+    done(first);
+  }
+}
+
+std::size_t PublishBuffer::waiting() const noexcept {
+  std::size_t records = batch_.count() + kept_.size();
+  for (const Unit& unit : units_) records += unit.batch.count();
+  return records;
 }
 
 // At the limit, a disk may be full and not full many times a second.
@@ -109,7 +157,8 @@ void PublishBuffer::on_room() {
       spdlog::error("a message of {} bytes is lost: no batch holds it", kept_.front().size());
   }
   if (publish() != Added::yes) return;
-  waiting_.call_all();
+  commit_units();
+  if (!is_full_) waiting_.call_all();
 }
 
 PublishBuffer::Added PublishBuffer::fail(Error error) {

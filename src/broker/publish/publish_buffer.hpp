@@ -4,6 +4,10 @@
 //     if (publish_buffer.publish() == PublishBuffer::Added::full)
 //       place = publish_buffer.call_when_room([…] { connection.resume(); });
 //
+// A protocol that gives records in units of its own, such as Kafka's batches, adds those instead:
+//
+//     publish_buffer.add_unit(records, [](Outcome<std::uint64_t> first) { answer(first); });
+//
 // Never waits: while the topic is full, what was added is kept. Belongs to the thread of its event loop.
 #pragma once
 
@@ -11,9 +15,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "broker/loop/fd_watcher.hpp"
 #include "broker/loop/timer.hpp"
@@ -33,15 +37,29 @@ class PublishBuffer {
   using OnPublished =
       std::function<void(std::uint64_t begin, std::uint64_t end, std::size_t bytes)>;
 
+  // The offset of the first record of a unit; the others follow it.
+  using OnUnit = std::function<void(Outcome<std::uint64_t>)>;
+  struct Options {
+    std::optional<std::uint32_t> partition = {};  // None: as the library chooses.
+    bool is_durable = false;                      // The topic.
+  };
+
   // `on_failure` is called once, when nothing can be published any more.
   static Outcome<std::unique_ptr<PublishBuffer>> open(boost::asio::io_context& loop,
-                                                      const Topic& topic,
+                                                      const Topic& topic, const Options& options,
                                                       std::function<void(Error)> on_failure,
                                                       OnPublished on_published);
 
   Added add(Bytes message);
   // Makes what was added visible.
   Added publish();
+  // Records that become visible together, in this order, with offsets that follow each other, and with nobody else's among
+  // them. The bytes are copied. Answers when they are visible, perhaps before it returns; while the topic is full, that is
+  // later, and whoever asked should ask for no more until then. If the log is closed first, the topic's users are told, and there
+  // is no answer. After an error nothing of the unit is in the topic.
+  //   too_large          the records exceed what a batch holds; the sentence says the limit
+  //   invalid_argument   there are none, or one names another partition
+  void add_unit(std::span<const NewRecord> records, OnUnit done);
   // Whoever begins to send should wait first.
   bool is_full() const noexcept { return is_full_; }
   // After `full`: calls when it may have changed. Once, unless the place is destroyed before.
@@ -52,7 +70,7 @@ class PublishBuffer {
   // The largest message that a batch can hold.
   std::size_t largest() const noexcept { return publisher_.max_record_size() - kBatchOverhead; }
   // Messages that were added and are not visible.
-  std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
+  std::size_t waiting() const noexcept;
 
  private:
   PublishBuffer(boost::asio::io_context& loop, std::string name, Publisher publisher,
@@ -66,7 +84,16 @@ class PublishBuffer {
         on_published_{std::move(on_published)} {}
   static constexpr std::size_t kBatchOverhead = 32;  // At most, of a batch with one record.
 
+  struct Unit {
+    Batch batch;
+    std::size_t bytes;
+    OnUnit done;
+  };
+
   Added add_to_batch(Bytes message);
+  // What publish() does, with any batch; stores the offset of its first record.
+  Added commit(Batch& batch, std::size_t bytes, std::uint64_t& first);
+  void commit_units();
   void wait_for_room();
   void on_room();
   void say_later_that_disk_has_room();
@@ -82,6 +109,7 @@ class PublishBuffer {
   std::optional<FdWatcher> room_;
   std::size_t batch_bytes_ = 0;   // in batch_
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
+  std::deque<Unit> units_;        // Those that wait, behind the others.
   WaitingCalls waiting_;
   bool is_full_ = false;
   int tries_ = 0;              // in a row, that found no room

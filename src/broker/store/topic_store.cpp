@@ -124,6 +124,12 @@ void change_one(Database& database, const char* sql, const Values&... values) {
   if (database.number("SELECT changes()") == 0) database.fail(no_such_topic());
 }
 
+void delete_rows(Database& database, std::int64_t topic_id) {
+  database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
+  database.run("DELETE FROM protocol_values WHERE topic_id = ?", topic_id);
+  change_one(database, "DELETE FROM topics WHERE id = ?", topic_id);
+}
+
 // Changes nothing.
 void require_topic(Database& database, std::int64_t topic_id) {
   change_one(database, "UPDATE topics SET id = id WHERE id = ?", topic_id);
@@ -258,19 +264,22 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic,
   });
 }
 
-Outcome<void> TopicStore::delete_topic(std::int64_t topic_id,
-                                       const std::function<Outcome<void>()>& before_end) {
+Outcome<void> TopicStore::delete_topic(std::int64_t topic_id) {
   return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
-    database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
-    database.run("DELETE FROM protocol_values WHERE topic_id = ?", topic_id);
-    change_one(database, "DELETE FROM topics WHERE id = ?", topic_id);
-    database.write_out();
-    if (before_end && !database.has_failed()) {
-      if (auto done = before_end(); !done) database.fail(done.problem());
-    }
+    delete_rows(database, topic_id);
     transaction.commit();
+    return database.finish();
+  });
+}
+
+Outcome<void> TopicStore::can_delete_topic(std::int64_t topic_id) {
+  return changed(parts_->file, [&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};  // Never committed.
+    delete_rows(database, topic_id);
+    database.write_out();
     return database.finish();
   });
 }

@@ -61,11 +61,12 @@ class TopicStore {
   // `values` are of the topic, whose id they need not know.
   //   exists, invalid_argument (the name, the user or the group)
   Outcome<StoredTopic> add(const NewTopic& topic, const std::vector<ProtocolValue>& values = {});
-  // With its rights and values. `before_end` deletes what else the topic has, once the store has found room for its change on
-  // disk; if it fails, the topic stays.
-  //   not_found, and what `before_end` returns
-  Outcome<void> delete_topic(std::int64_t topic_id,
-                             const std::function<Outcome<void>()>& before_end = {});
+  // With its rights and values.
+  //   not_found
+  Outcome<void> delete_topic(std::int64_t topic_id);
+  // Whether delete_topic() would find room for its change on disk now. Changes nothing.
+  //   not_found
+  Outcome<void> can_delete_topic(std::int64_t topic_id);
 
   // Returns the new verifier_version.
   //   not_found

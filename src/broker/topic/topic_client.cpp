@@ -10,17 +10,23 @@ constexpr std::size_t kMostWaiting = 8u << 20;  // bytes for one subscriber
 
 }  // namespace
 
-Outcome<void> TopicClient::open(Principal principal) {
+void TopicClient::open(Principal principal, TopicLog::Done done) {
   is_open_ = true;
   principal_ = std::move(principal);
   topic_.add(*this);
-  return on_open();
+  topic_.log().open(
+      *this, use(),
+      [weak = stream_.weak_from_this(), this, done = std::move(done)](Outcome<void> opened) {
+        const auto stream = weak.lock();  // And with it this role.
+        if (stream && is_open_) done(opened ? on_open() : std::move(opened));
+      });
 }
 
 void TopicClient::leave() {
   if (!std::exchange(is_open_, false)) return;
   be_counted(false);
   on_leave();
+  topic_.log().close(*this);
   topic_.remove(*this);
 }
 
@@ -56,9 +62,7 @@ ClientStats TopicClient::stats() {
 
 Outcome<void> PublishingClient::on_open() {
   be_counted(true);
-  auto publish_buffer = topic_.publish_buffer();
-  if (!publish_buffer) return publish_buffer.problem();
-  publish_buffer_ = *publish_buffer;
+  publish_buffer_ = &topic_.log().publish_buffer();
   return {};
 }
 
@@ -97,8 +101,8 @@ bool PublishingClient::on_idle() {
   switch (publish_buffer_->publish()) {
     case PublishBuffer::Added::yes:
       if (std::exchange(published_, added_) != added_ && on_published_) on_published_(added_);
-      if (!topic_.throttle().is_ahead()) return true;
-      waits_ = topic_.throttle().call_when_level(go_on());
+      if (!topic_.log().throttle().is_ahead()) return true;
+      waits_ = topic_.log().throttle().call_when_level(go_on());
       return false;
     case PublishBuffer::Added::full:
       waits_ = publish_buffer_->call_when_room(go_on());
@@ -123,11 +127,11 @@ std::function<void()> PublishingClient::go_on() {
 
 Outcome<void> ConsumingClient::on_open() {
   be_counted(true);
-  auto dispatcher = topic_.dispatcher();
-  if (!dispatcher) return dispatcher.problem();
-  if (!(*dispatcher)->has_room())
+  TopicLog& log = topic_.log();
+  GroupDispatcher& dispatcher = as_.is_own_group ? log.own_dispatcher() : log.dispatcher(as_.group);
+  if (!dispatcher.has_room())
     return Problem{Errc::too_many, "the topic has as many pullers as it can serve"};
-  dispatcher_ = *dispatcher;
+  dispatcher_ = &dispatcher;
   return {};
 }
 
@@ -169,14 +173,12 @@ bool ConsumingClient::on_done(std::uint64_t count) {
 // --- Subscribers -----------------------------------------------------------------------------------
 
 Outcome<void> SubscribingClient::on_open() {
-  auto broadcaster = topic_.broadcaster(encoding_);
-  if (!broadcaster) return broadcaster.problem();
-  broadcaster_ = *broadcaster;
+  broadcaster_ = &topic_.log().broadcaster(encoding_);
   return {};
 }
 
 void SubscribingClient::on_leave() {
-  topic_.backlog().remove(*this);
+  topic_.log().backlog().remove(*this);
   if (broadcaster_ != nullptr) std::exchange(broadcaster_, nullptr)->remove(*this);
   if (lost_ != 0)
     spdlog::warn("topic {}: {} was too slow and lost {} messages", topic_.name(),
@@ -214,7 +216,7 @@ void SubscribingClient::take(const std::shared_ptr<const Chunk>& chunk) {
 }
 
 bool SubscribingClient::holds_up() const {
-  return waits() && waiting_bytes_ > (topic_.backlog().is_full() ? 0 : kMostWaiting / 2);
+  return waits() && waiting_bytes_ > (topic_.log().backlog().is_full() ? 0 : kMostWaiting / 2);
 }
 
 std::uint64_t SubscribingClient::oldest() const {
@@ -237,7 +239,7 @@ void SubscribingClient::drop_waiting() {
   waiting_.clear();
   waiting_bytes_ = 0;
   waiting_records_ = 0;
-  if (sending_ == nullptr) topic_.backlog().remove(*this);
+  if (sending_ == nullptr) topic_.log().backlog().remove(*this);
 }
 
 void SubscribingClient::send_next() {
@@ -257,9 +259,9 @@ void SubscribingClient::send_next() {
   if (stream_.unsent() == 0) sending_ = nullptr;
   if (broadcaster_ == nullptr) return;
   if (sending_ != nullptr || !waiting_.empty()) {  // Also behind what is no chunk, as PONGs.
-    topic_.backlog().add(*this);
+    topic_.log().backlog().add(*this);
   } else {
-    topic_.backlog().remove(*this);
+    topic_.log().backlog().remove(*this);
   }
   if (may_hold_up && !holds_up()) broadcaster_->poll_later();
 }

@@ -2,8 +2,12 @@
 // written is an Encoding.
 //
 //     PublishingClient role{stream, topic};
-//     if (auto opened = role.open({user, version}); !opened) return refuse(opened.problem());
-//     if (!role.begin()) return kPause;
+//     role.open({user, version}, [&](Outcome<void> opened) {
+//       if (!opened) return refuse(opened.problem());
+//       if (role.begin()) stream.resume();
+//     });
+//     return kPause;                                      // Nothing is read before that.
+//     …
 //     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
 //     role.leave();                                       // at the latest when the stream is closed
 //
@@ -40,14 +44,14 @@ struct ClientStats {
   bool is_slow = false;
 };
 
-class TopicClient {
+class TopicClient : public TopicUser {
  public:
-  virtual ~TopicClient() = default;
   TopicClient(const TopicClient&) = delete;
   TopicClient& operator=(const TopicClient&) = delete;
 
-  // Opens what it needs of the topic. Nothing is sent yet.
-  Outcome<void> open(Principal principal);
+  // Opens what it needs of the topic. Nothing is sent yet. `done` is not called before this returns, nor once the stream is
+  // closed.
+  void open(Principal principal, TopicLog::Done done);
   // False: as on_message().
   virtual bool begin() { return true; }
   void leave();
@@ -70,6 +74,8 @@ class TopicClient {
  protected:
   TopicClient(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
       : stream_{stream}, topic_{topic}, count_{count} {}
+  virtual TopicUse use() const = 0;
+  // The log is open for this use.
   virtual Outcome<void> on_open() = 0;
   virtual void on_leave() = 0;
   // Adds what only this role knows.
@@ -82,6 +88,8 @@ class TopicClient {
   BrokerTopic& topic_;
 
  private:
+  void on_log_closed(const std::string& why) override { stream_.close(why); }
+
   std::uint64_t& count_;  // Of the topic's clients.
   Principal principal_;
   std::uint64_t messages_ = 0;
@@ -106,6 +114,7 @@ class PublishingClient final : public TopicClient {
 
  private:
   void add_stats(ClientStats& stats) const override;
+  TopicUse use() const override { return TopicUse::publish(); }
   Outcome<void> on_open() override;
   void on_leave() override {
     publish_buffer_ = nullptr;
@@ -121,12 +130,14 @@ class PublishingClient final : public TopicClient {
   std::uint64_t published_ = 0;
 };
 
-// After BrokerTopic::expect_group_consumer().
 class ConsumingClient final : public TopicClient, public GroupConsumer {
  public:
-  // `acknowledges`: the client tells what it has done with the messages; else it is enough that the kernel took them.
-  ConsumingClient(Stream& stream, BrokerTopic& topic, const Encoding& encoding, bool acknowledges)
+  // `as`: TopicUse::consume() or consume_own(). `acknowledges`: the client tells what it has done with the messages; else it is
+  // enough that the kernel took them.
+  ConsumingClient(Stream& stream, BrokerTopic& topic, TopicUse as, const Encoding& encoding,
+                  bool acknowledges)
       : TopicClient{stream, topic, topic.subscribers},
+        as_{std::move(as)},
         encoding_{encoding},
         acknowledges_{acknowledges} {}
   bool begin() override;
@@ -135,6 +146,7 @@ class ConsumingClient final : public TopicClient, public GroupConsumer {
   bool on_done(std::uint64_t count);
 
  private:
+  TopicUse use() const override { return as_; }
   Outcome<void> on_open() override;
   void on_leave() override;
   void add_stats(ClientStats& stats) const override;
@@ -148,6 +160,7 @@ class ConsumingClient final : public TopicClient, public GroupConsumer {
   bool acknowledges() const override { return acknowledges_; }
   void cut_off() override;
 
+  const TopicUse as_;
   const Encoding& encoding_;
   bool acknowledges_;
   std::uint64_t done_ = 0;
@@ -164,6 +177,7 @@ class SubscribingClient final : public TopicClient, public SubscriberSink, priva
   void listen(bool wants);
 
  private:
+  TopicUse use() const override { return TopicUse::subscribe(encoding_); }
   Outcome<void> on_open() override;
   void on_leave() override;
   void add_stats(ClientStats& stats) const override;

@@ -17,7 +17,7 @@
 
 namespace leat::broker {
 
-struct TopicUser {
+struct TopicAccount {
   std::string topic;
   std::string user;
 };
@@ -30,7 +30,7 @@ struct TopicLogin {
 };
 
 // May call back before it returns.
-void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker, const TopicUser& who,
+void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker, const TopicAccount& who,
             Secret password, std::function<void(const TopicLogin&)> done);
 
 // What Logins calls the passwords of a topic: the same ones are hashed once.

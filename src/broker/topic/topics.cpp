@@ -11,19 +11,20 @@
 namespace leat::broker {
 
 Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store)
-    : loop_{loop},
-      config_{config},
+    : config_{config},
       store_{store},
       trim_{loop},
       disk_{loop},
-      unsent_{loop, LargeMessages::kMost / 2} {}
+      memory_{loop},
+      unsent_{loop, LargeMessages::kMost / 2},
+      share_{loop, disk_, memory_, config, store, backlog_, unsent_, [this] { trim_heap_soon(); }} {}
 
 std::string Topics::directory() const { return leat::topics_directory(config_.dir); }
 
 std::string Topics::data_directory() const { return leat::data_directory(config_.data_dir); }
 
 void Topics::take_config() {
-  for (const auto& [name, topic] : topics_) topic->take_config();
+  for (const auto& [name, topic] : topics_) topic->log().take_config();
 }
 
 Outcome<void> Topics::load() {
@@ -35,9 +36,7 @@ Outcome<void> Topics::load() {
 
 const TopicPtr& Topics::insert(StoredTopic stored) {
   const std::string name = stored.name;
-  return topics_[name] =
-             std::make_shared<BrokerTopic>(loop_, disk_, config_, store_, backlog_, unsent_,
-                                           std::move(stored), [this] { trim_heap_soon(); });
+  return topics_[name] = std::make_shared<BrokerTopic>(share_, std::move(stored));
 }
 
 void Topics::trim_heap_soon() {
@@ -58,47 +57,78 @@ Outcome<TopicPtr> Topics::add(const NewTopic& topic, const std::vector<ProtocolV
   return insert(std::move(*stored));
 }
 
-Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name, const std::string& group) {
-  if (auto topic = find(name)) return topic;
-  if (problem_of_topic_name(name)) return Problem{Errc::not_found, "there is no such topic"};
-  auto log = Topic::open(name, Deadline::immediate(), config_.dir, {}, config_.data_dir);
-  if (!log) return Problem{log.error().code, describe(log.error())};
-  // Its publishers do not wait for consumers that have never been there.
-  return add({.name = name,
-              .is_durable = log->info().durable.has_value(),
+void Topics::find_or_adopt(const std::string& name, const std::string& group,
+                           std::function<void(Outcome<TopicPtr>)> done) {
+  if (auto topic = find(name)) return done(topic);
+  if (problem_of_topic_name(name)) return done(Problem{Errc::not_found, "there is no such topic"});
+  const auto is_durable = [name, dir = config_.dir,
+                           data_dir = config_.data_dir]() -> Outcome<bool> {
+    auto log = Topic::open(name, Deadline::immediate(), dir, {}, data_dir);
+    if (!log) return Problem{log.error().code, describe(log.error())};
+    return log->info().durable.has_value();
+  };
+  disk_.compute(is_durable, [this, name, group, done](const Outcome<bool>& durable) {
+    if (auto topic = find(name)) return done(topic);  // Of somebody who was quicker.
+    if (!durable) return done(durable.problem());
+    // Its publishers do not wait for consumers that have never been there.
+    done(add({.name = name,
+              .is_durable = *durable,
               .created_at_s = std::time(nullptr),
               .group = group,
-              .consumers = Consumers::absent});
+              .consumers = Consumers::absent}));
+  });
 }
 
 // The log goes when the store is sure that it can change, and before it has: if the broker dies in between, the topic is there,
 // and empty.
-Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
+void Topics::delete_topic(const TopicPtr& topic, TopicLog::Done done) {
+  if (topic->is_deleted()) return done(Problem{Errc::busy, "the topic is being deleted"});
   for (TopicObserver* const observer : observers_) observer->on_deleting(*topic);
-  auto removed = store_.delete_topic(topic->stored().id, [&] { return topic->delete_log(); });
-  if (removed) {
+  const auto keep = [this, topic](const TopicPtr& now) {
+    for (TopicObserver* const observer : observers_) observer->on_kept(*topic, now);
+  };
+  if (auto possible = store_.can_delete_topic(topic->stored().id); !possible) {
+    keep(topic);
+    return done(std::move(possible));
+  }
+  topic->log().delete_files([this, topic, keep, done](Outcome<void> deleted) {
+    if (!deleted) {
+      keep(topic);
+      return done(std::move(deleted));
+    }
+    auto removed = store_.delete_topic(topic->stored().id);
+    if (!removed) {
+      keep(insert(topic->stored()));
+      return done(std::move(removed));
+    }
     topics_.erase(topic->name());
     for (TopicObserver* const observer : observers_) observer->on_deleted(*topic);
-    return {};
-  }
-  const TopicPtr kept = topic->is_deleted() ? insert(topic->stored()) : topic;
-  for (TopicObserver* const observer : observers_) observer->on_kept(*topic, kept);
-  return removed;
+    done({});
+  });
 }
 
-Outcome<void> Topics::delete_local(const std::string& name) {
+void Topics::delete_local(const std::string& name, TopicLog::Done done) {
   const Problem unknown{Errc::not_found, "topic not found"};
-  if (problem_of_topic_name(name)) return unknown;
-  auto deleted = delete_log_of(name, config_);
-  return !deleted && deleted.problem().code == Errc::not_found ? unknown : deleted;
+  if (problem_of_topic_name(name)) return done(unknown);
+  const auto remove = [name, dir = config_.dir, data_dir = config_.data_dir] {
+    return delete_files_of(name, dir, data_dir);
+  };
+  disk_.compute(remove, [done, unknown](Outcome<void> deleted) {
+    const bool is_unknown = !deleted && deleted.problem().code == Errc::not_found;
+    done(is_unknown ? Outcome<void>{unknown} : std::move(deleted));
+  });
 }
 
-std::vector<std::string> Topics::local_names() const {
-  auto names = Topic::list(config_.dir, config_.data_dir);
-  if (!names) return {};
-  std::erase_if(*names, [this](const std::string& name) { return topics_.contains(name); });
-  std::sort(names->begin(), names->end());
-  return *names;
+void Topics::local_names(std::function<void(std::vector<std::string>)> done) {
+  const auto list = [dir = config_.dir, data_dir = config_.data_dir] {
+    auto names = Topic::list(dir, data_dir);
+    return names ? std::move(*names) : std::vector<std::string>{};
+  };
+  disk_.compute(list, [this, done](std::vector<std::string> names) {
+    std::erase_if(names, [this](const std::string& name) { return topics_.contains(name); });
+    std::sort(names.begin(), names.end());
+    done(std::move(names));
+  });
 }
 
 Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,

@@ -5,7 +5,8 @@
 //     TopicPtr topic = topics.find("news");                              // null: there is none
 //     auto added = topics.add({.name = "news", .user = "alice", .verifier = *verifier});
 //
-// What changes is stored before a call returns. Belongs to the thread of its event loop.
+// What changes is stored before a call returns or answers. Calls that answer touch files: a worker's thread does that, and
+// the answer comes on the loop, perhaps before the call returns, unless this is gone. Belongs to the thread of its event loop.
 #pragma once
 
 #include <functional>
@@ -51,14 +52,16 @@ class Topics {
   // The topic of that name; one that local processes made becomes one of the broker, for the administrator only.
   // `group`: as in NewTopic.
   //   not_found, and as add()
-  Outcome<TopicPtr> find_or_adopt(const std::string& name, const std::string& group);
-  // With its log.
-  Outcome<void> delete_topic(const TopicPtr& topic);
+  void find_or_adopt(const std::string& name, const std::string& group,
+                     std::function<void(Outcome<TopicPtr>)> done);
+  // With its log. Its clients are cut off at once.
+  //   busy   it is being deleted already
+  void delete_topic(const TopicPtr& topic, TopicLog::Done done);
   // A topic of local processes, which the broker does not have.
   //   not_found   the sentence is "topic not found"
-  Outcome<void> delete_local(const std::string& name);
+  void delete_local(const std::string& name, TopicLog::Done done);
   // The names of topics that local processes made and that the broker does not have.
-  std::vector<std::string> local_names() const;
+  void local_names(std::function<void(std::vector<std::string>)> done);
   // Of the topic's user, or of somebody with a right. Tokens and passwords of before end; connections stay.
   //   not_found   the user has no right any more
   Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);
@@ -80,14 +83,15 @@ class Topics {
  private:
   const TopicPtr& insert(StoredTopic stored);
 
-  boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
   std::vector<TopicObserver*> observers_;
   Timer trim_;
-  DiskWorker disk_;
+  BlockingWorker disk_;
+  BlockingWorker memory_;
   Backlog backlog_;
   LargeMessages unsent_;  // The dispatcher of a durable topic has a copy of each.
+  const TopicsShare share_;
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 

@@ -276,7 +276,7 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
   log_in(services_.topics, services_.logins, client->asker(), {request->topic, request->user},
          std::move(request->password), [=, go_on = std::move(go_on)](const TopicLogin& login) {
            if (login.verdict == Verdict::right) {
-             login.topic->close_if_deleted();
+             login.topic->log().close_if_deleted();
              return go_on(login.topic, login.credential);
            }
            client->was_wrong |= login.verdict == Verdict::wrong;
@@ -293,41 +293,48 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
     const bool is_shm = request->connection_type == "shm";
     if (is_shm && !client->peer.address.is_loopback())
       return reply(error_reply("join", "shm is for clients on the broker's machine"));
-    auto uri = bind_uri(topic, *request, *client);
-    if (!uri) {
-      spdlog::error("topic {}: join: {}", topic->name(), uri.problem().sentence);
-      if (uri.problem().code == Errc::no_space || request->knows_leat)
-        return reply(error_reply("join", uri.problem().sentence));
-      return reply(
-          error_reply("join", request->type == "pub"
-                                  ? "Failed to initialize producer endpoint"
-                                  : "Failed to initialize consumer endpoint for pull stream"));
-    }
-    Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
-    if (is_shm) {
-      answer["directory"] = services_.topics.directory();
-      answer["data_directory"] = services_.topics.data_directory();
-      return reply(text_of(answer));
-    }
-    client->join(states_.of(*topic), own.version, request->knows_leat);
-    if (request->knows_leat) {
-      answer["token"] =
-          services_.tokens.make({topic->stored().id, request->user, access, own.version});
-      answer["data_auth"] = name_of(ports_.auth_of(*topic));
-    }
-    reply(text_of(answer));
+    const TopicUse use = request->type == "pub"   ? TopicUse::look()
+                         : request->type == "sub" ? TopicUse::expect_subscriber()
+                                                  : TopicUse::consume_own(kGroup);
+    topic->log().prepare(use, [=, this](const Outcome<void>& ready) {
+      if (!ready) return refuse_join(*topic, *request, reply, ready.problem());
+      answer_join(topic, own, request, client, reply);
+    });
   });
 }
 
-// Makes the topic ready for one that joins.
+void Admin::refuse_join(const BrokerTopic& topic, const Request& request, const Reply& reply,
+                        const Problem& problem) {
+  spdlog::error("topic {}: join: {}", topic.name(), problem.sentence);
+  if (problem.code == Errc::no_space || request.knows_leat)
+    return reply(error_reply("join", problem.sentence));
+  reply(error_reply("join", request.type == "pub"
+                                ? "Failed to initialize producer endpoint"
+                                : "Failed to initialize consumer endpoint for pull stream"));
+}
+
+void Admin::answer_join(const TopicPtr& topic, const Credential& own, const Shared& request,
+                        const Client& client, const Reply& reply) {
+  const auto uri = bind_uri(topic, *request, *client);
+  if (!uri) return refuse_join(*topic, *request, reply, uri.problem());
+  Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
+  if (request->connection_type == "shm") {
+    answer["directory"] = services_.topics.directory();
+    answer["data_directory"] = services_.topics.data_directory();
+    return reply(text_of(answer));
+  }
+  client->join(states_.of(*topic), own.version, request->knows_leat);
+  if (request->knows_leat) {
+    const Access access = request->type == "pub" ? Access::write : Access::read;
+    answer["token"] =
+        services_.tokens.make({topic->stored().id, request->user, access, own.version});
+    answer["data_auth"] = name_of(ports_.auth_of(*topic));
+  }
+  reply(text_of(answer));
+}
+
 Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& request,
-                                     AdminClient& client) {
-  const bool is_producer = request.type == "pub";
-  const bool is_subscriber = request.type == "sub";
-  auto ready = is_producer     ? topic->attach()
-               : is_subscriber ? topic->expect_subscriber()
-                               : topic->expect_group_consumer(kGroup);
-  if (!ready) return ready.problem();
+                                     const AdminClient& client) {
   if (request.connection_type == "shm")
     return "shm:" + services_.topics.directory() + "/" + topic->name();
   auto port = open_ports(topic, request);
@@ -390,24 +397,25 @@ std::string Admin::connections_of(const BrokerTopic& topic) {
 
 void Admin::stats(const Shared& request, const Client& client, const Reply& reply) {
   with_topic(request, client, reply, [=, this](const TopicPtr& topic, const Credential&) {
-    const TopicCounts counts = topic->counts();
-    Json answer{{"cmd", "stats"},
-                {"status", "ok"},
-                {"topic", topic->name()},
-                {"topic_type", states_.type_of(*topic)},
-                {"queue_size", counts.waiting},
-                {"messages_sent", counts.received - counts.waiting},
-                {"messages_received", counts.received},
-                {"publishers_count", topic->publishers},
-                {"subscribers_count", topic->subscribers},
-                {"total_bytes_written", topic->bytes_written},
-                {"total_bytes_read", topic->bytes_read}};
-    std::string text = text_of(answer);
-    if (request->knows_leat) {
-      text.pop_back();  // The end of the object.
-      text += ",\"connections\":" + connections_of(*topic) + "}";
-    }
-    reply(text);
+    topic->log().count([=, this](const TopicCounts& counts) {
+      const Json answer{{"cmd", "stats"},
+                        {"status", "ok"},
+                        {"topic", topic->name()},
+                        {"topic_type", states_.type_of(*topic)},
+                        {"queue_size", counts.waiting},
+                        {"messages_sent", counts.received - counts.waiting},
+                        {"messages_received", counts.received},
+                        {"publishers_count", topic->publishers},
+                        {"subscribers_count", topic->subscribers},
+                        {"total_bytes_written", topic->bytes_written},
+                        {"total_bytes_read", topic->bytes_read}};
+      std::string text = text_of(answer);
+      if (request->knows_leat) {
+        text.pop_back();  // The end of the object.
+        text += ",\"connections\":" + connections_of(*topic) + "}";
+      }
+      reply(text);
+    });
   });
 }
 
@@ -423,9 +431,9 @@ void Admin::seek(const Shared& request, const Client& client, const Reply& reply
     if (!own.may_read) return reply(error_reply("seek", "unauthorized_access"));
     const auto to = place(request->to);
     if (!to) return reply(error_reply("seek", "to is one of beginning, end, or an offset"));
-    if (auto moved = topic->seek(kGroup, *to); !moved)
-      return reply(error_reply("seek", moved.problem().sentence));
-    reply(ok_reply(*request));
+    topic->log().seek(kGroup, *to, [=](const Outcome<void>& moved) {
+      reply(moved ? ok_reply(*request) : error_reply("seek", moved.problem().sentence));
+    });
   });
 }
 
@@ -480,25 +488,24 @@ void Admin::list_topics(const Shared& request, const Client& client, const Reply
         one["rights"].push_back({{"user_id", right.user}, {"right", name_of_right(right)}});
       list.push_back(std::move(one));
     });
-    for (const std::string& name : services_.topics.local_names())
-      list.push_back({{"topic", name}, {"topic_type", "local"}, {"user_id", ""}});
-    reply(text_of({{"cmd", "list_topics"}, {"status", "ok"}, {"topics", list}}));
+    services_.topics.local_names([list, reply](const std::vector<std::string>& names) mutable {
+      for (const std::string& name : names)
+        list.push_back({{"topic", name}, {"topic_type", "local"}, {"user_id", ""}});
+      reply(text_of({{"cmd", "list_topics"}, {"status", "ok"}, {"topics", list}}));
+    });
   });
 }
 
 void Admin::delete_topic(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
     const TopicPtr topic = services_.topics.find(request->topic);
-    if (topic == nullptr) {
-      auto deleted = services_.topics.delete_local(request->topic);
-      if (deleted) spdlog::info("topic {} of local processes was deleted", request->topic);
-      return reply(deleted ? ok_reply(*request)
-                           : error_reply(request->command, deleted.problem().sentence));
-    }
-    if (auto removed = services_.topics.delete_topic(topic); !removed)
-      return reply(error_reply(request->command, removed.problem().sentence));
-    spdlog::info("topic {} was deleted", topic->name());
-    reply(ok_reply(*request));
+    const auto answer = [=](const Outcome<void>& deleted) {
+      if (!deleted) return reply(error_reply(request->command, deleted.problem().sentence));
+      spdlog::info("topic {}{} was deleted", request->topic, topic ? "" : " of local processes");
+      reply(ok_reply(*request));
+    };
+    if (topic) return services_.topics.delete_topic(topic, answer);
+    services_.topics.delete_local(request->topic, answer);
   });
 }
 
@@ -530,19 +537,20 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
 
 void Admin::store_right(const Shared& request, const Reply& reply,
                         const std::optional<Verifier>& verifier) {
-  auto topic = services_.topics.find_or_adopt(request->topic, kGroup);
-  if (!topic) {
-    const Problem& problem = topic.problem();
-    return reply(error_reply(
-        "grant", problem.code == Errc::not_found ? "topic not found" : problem.sentence));
-  }
-  Right right = *right_of(request->right);
-  right.user = request->user;
-  right.verifier = verifier;
-  if (auto granted = services_.topics.grant(**topic, right); !granted)
-    return reply(error_reply("grant", granted.problem().sentence));
-  spdlog::info("topic {}: {} may {}", (*topic)->name(), request->user, request->right);
-  reply(ok_reply(*request));
+  services_.topics.find_or_adopt(request->topic, kGroup, [=, this](Outcome<TopicPtr> topic) {
+    if (!topic) {
+      const Problem& problem = topic.problem();
+      return reply(error_reply(
+          "grant", problem.code == Errc::not_found ? "topic not found" : problem.sentence));
+    }
+    Right right = *right_of(request->right);
+    right.user = request->user;
+    right.verifier = verifier;
+    if (auto granted = services_.topics.grant(**topic, right); !granted)
+      return reply(error_reply("grant", granted.problem().sentence));
+    spdlog::info("topic {}: {} may {}", request->topic, request->user, request->right);
+    reply(ok_reply(*request));
+  });
 }
 
 void Admin::revoke(const Shared& request, const Client& client, const Reply& reply) {

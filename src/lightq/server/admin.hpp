@@ -85,7 +85,13 @@ class Admin {
   // Calls `go_on` if the client may use the topic, with what it may; else it answers.
   void with_topic(const Shared& request, const Client& client, const Reply& reply,
                   std::function<void(const TopicPtr&, const Credential&)> go_on);
-  Outcome<std::string> bind_uri(const TopicPtr& topic, const Request& request, AdminClient& client);
+  static void refuse_join(const BrokerTopic& topic, const Request& request, const Reply& reply,
+                          const Problem& problem);
+  // The topic is ready for one that joins.
+  void answer_join(const TopicPtr& topic, const Credential& own, const Shared& request,
+                   const Client& client, const Reply& reply);
+  Outcome<std::string> bind_uri(const TopicPtr& topic, const Request& request,
+                                const AdminClient& client);
   std::string host_for(const boost::asio::ip::address& own) const;
   Outcome<std::uint16_t> open_ports(const TopicPtr& topic, const Request& request);
 

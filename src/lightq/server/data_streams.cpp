@@ -24,7 +24,8 @@ class DataStream final : public ZmtpStream {
     switch (rules.role) {
       case zmtp::Role::pull: client_ = std::make_unique<PublishingClient>(*this, topic); break;
       case zmtp::Role::push:
-        client_ = std::make_unique<ConsumingClient>(*this, topic, kZmtp, false);
+        client_ = std::make_unique<ConsumingClient>(*this, topic, TopicUse::consume_own(kGroup),
+                                                    kZmtp, false);
         break;
       default:
         auto subscriber = std::make_unique<SubscribingClient>(*this, topic, kZmtp);
@@ -41,9 +42,10 @@ class DataStream final : public ZmtpStream {
 
  private:
   bool on_ready() override {
-    auto opened = client_->open({user(), version()});
-    if (opened) return client_->begin();
-    close_later(opened.problem().sentence);
+    client_->open({user(), version()}, [this](const Outcome<void>& opened) {
+      if (!opened) return close_later(opened.problem().sentence);
+      if (client_->begin()) resume();
+    });
     return false;
   }
   void on_finishing() override { client_->leave(); }

@@ -57,9 +57,10 @@ class RawStream final : public Stream {
     silence_->start(kSilence, [this] {
       const auto principal = authenticator_.authorize_address(address(), Access::read);
       if (!principal) return;
-      if (auto opened = open_client({}, *principal); !opened)
-        return close(opened.problem().sentence);
-      (void)begin_client();  // It pulls.
+      open_client({}, *principal, [this](const Outcome<void>& opened) {
+        if (!opened) return close(opened.problem().sentence);
+        (void)begin_client();  // It pulls.
+      });
     });
   }
 
@@ -77,10 +78,12 @@ class RawStream final : public Stream {
                                : authenticator_.principal_of(hello->token, access);
     if (!principal) return refuse("unauthorized_access");
     has_greeted_ = true;
-    if (auto opened = open_client(*hello, *principal); !opened)
-      return refuse(opened.problem().sentence);
-    answer({{"status", "ok"}, {"topic", topic_->name()}});
-    return begin_client() && is_open() ? on_bytes(bytes) : kPause;
+    open_client(*hello, *principal, [this](const Outcome<void>& opened) {
+      if (!opened) return (void)refuse(opened.problem().sentence);
+      answer({{"status", "ok"}, {"topic", topic_->name()}});
+      if (is_open() && begin_client()) resume();
+    });
+    return kPause;
   }
 
   std::size_t refuse(const std::string& why) {
@@ -94,7 +97,7 @@ class RawStream final : public Stream {
     flush();
   }
 
-  Outcome<void> open_client(const raw::Hello& hello, const Principal& principal) {
+  void open_client(const raw::Hello& hello, const Principal& principal, TopicLog::Done done) {
     stop_clock();
     kind_ = hello.role;
     acknowledges_ = hello.acknowledges;
@@ -104,13 +107,14 @@ class RawStream final : public Stream {
         send_count();
       });
     } else if (kind_ == raw::Role::puller) {
-      auto puller = std::make_unique<ConsumingClient>(*this, *topic_, kRaw, acknowledges_);
+      auto puller = std::make_unique<ConsumingClient>(*this, *topic_, TopicUse::consume_own(kGroup),
+                                                      kRaw, acknowledges_);
       consumer_ = puller.get();
       client_ = std::move(puller);
     } else {
       client_ = std::make_unique<SubscribingClient>(*this, *topic_, kRaw);
     }
-    return client_->open(principal);
+    client_->open(principal, std::move(done));
   }
 
   bool begin_client() {

@@ -1,12 +1,15 @@
-// The thread that reads files for the event loop, one read at a time, in the order in which they were asked for.
+// A thread that makes the event loop's calls that may block: it reads, opens, closes and deletes files. One call at a time, in
+// the order in which they were added.
 //
-//     DiskWorker worker{loop};
+//     BlockingWorker worker{loop};
+//     worker.compute([=] { return topic->shrink(); },                          // on the worker's thread
+//                    [](Result<std::uint64_t> freed) { … });                   // on the loop
 //     Lendable<Subscriber> subscriber{worker, std::move(*opened)};
 //     subscriber->poll(…);                                                     // on the loop
 //     subscriber.lend([](Subscriber& one, const std::atomic<bool>& is_over) { one.poll(…); },  // on the worker's thread
 //                     [this] { … });                                           // on the loop again
 //
-// A read that takes long delays those behind it, but not the loop. So that topics take turns, a read must be short where the
+// A call that takes long delays those behind it, but not the loop. So that topics take turns, a read must be short where the
 // disk is fast, and nobody asks for the next one before the last one has ended. Both belong to the thread of the event loop.
 #pragma once
 
@@ -18,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -25,29 +29,37 @@
 
 namespace leat::broker {
 
-class DiskWorker {
+class BlockingWorker {
  public:
-  explicit DiskWorker(boost::asio::io_context& loop);
-  DiskWorker(const DiskWorker&) = delete;
-  DiskWorker& operator=(const DiskWorker&) = delete;
-  // Waits for the read in progress. What has not begun is dropped, and nothing more is called.
-  ~DiskWorker();
+  explicit BlockingWorker(boost::asio::io_context& loop);
+  BlockingWorker(const BlockingWorker&) = delete;
+  BlockingWorker& operator=(const BlockingWorker&) = delete;
+  // Waits for the call in progress. What has not begun is dropped, and nothing more is called.
+  ~BlockingWorker();
 
-  // Calls `read` on the worker's thread and destroys it there; then calls `done` on the loop. What `read` throws, the loop
+  // Calls `work` on the worker's thread and destroys it there; then calls `done` on the loop. What `work` throws, the loop
   // throws instead.
-  void add(std::function<void()> read, std::function<void()> done);
+  void add(std::function<void()> work, std::function<void()> done);
+  // The same; `done` gets what `work` returns.
+  template <class Work, class Done>
+  void compute(Work work, Done done) {
+    const auto result = std::make_shared<std::optional<decltype(work())>>();
+    add([result, work = std::move(work)] { result->emplace(work()); },
+        [result, done = std::move(done)] { done(std::move(**result)); });
+  }
 
  private:
   using Loop = boost::asio::io_context::executor_type;
   struct Job {
-    std::function<void()> read;
+    std::function<void()> work;
     std::function<void()> done;
-    boost::asio::executor_work_guard<Loop> work;  // The loop does not end before `done`.
+    boost::asio::executor_work_guard<Loop> guard;  // The loop does not end before `done`.
   };
 
   void run();
 
   Loop loop_;
+  const std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;     // Under mutex_.
@@ -59,7 +71,7 @@ class DiskWorker {
 template <class T>
 class Lendable {
  public:
-  Lendable(DiskWorker& worker, T value)
+  Lendable(BlockingWorker& worker, T value)
       : worker_{worker}, state_{std::make_shared<State>(std::move(value))} {}
   Lendable(const Lendable&) = delete;
   Lendable& operator=(const Lendable&) = delete;
@@ -95,7 +107,7 @@ class Lendable {
     std::atomic<bool> is_over = false;
   };
 
-  DiskWorker& worker_;
+  BlockingWorker& worker_;
   std::shared_ptr<State> state_;
   bool is_lent_ = false;
 };

@@ -1,5 +1,5 @@
 // If these failed, a topic that is closed while its disk is slow would be used after its end, or hold up the loop.
-#include "broker/loop/disk_worker.hpp"
+#include "broker/loop/blocking_worker.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 namespace leat::broker {
 namespace {
 
-TEST(DiskWorker, ReadsThereAndAnswersOnTheLoopInOrder) {
+TEST(BlockingWorker, ReadsThereAndAnswersOnTheLoopInOrder) {
   boost::asio::io_context loop;
-  DiskWorker worker{loop};
+  BlockingWorker worker{loop};
   const auto loop_thread = std::this_thread::get_id();
   std::vector<int> read;
   std::vector<int> answered;
@@ -32,7 +32,7 @@ TEST(DiskWorker, ReadsThereAndAnswersOnTheLoopInOrder) {
   EXPECT_TRUE(std::is_sorted(read.begin(), read.end()));
 }
 
-TEST(DiskWorker, DropsAtItsEndWhatHasNotBegun) {
+TEST(BlockingWorker, DropsAtItsEndWhatHasNotBegun) {
   boost::asio::io_context loop;
   std::promise<void> begun;
   std::promise<void> goes_on;
@@ -41,7 +41,7 @@ TEST(DiskWorker, DropsAtItsEndWhatHasNotBegun) {
   int reads = 0;
   int answers = 0;
   {
-    DiskWorker worker{loop};
+    BlockingWorker worker{loop};
     worker.add(
         [&] {
           ++reads;
@@ -58,13 +58,14 @@ TEST(DiskWorker, DropsAtItsEndWhatHasNotBegun) {
   }
   EXPECT_TRUE(watched.expired());
   loop.run();
-  EXPECT_EQ(answers, reads);
+  EXPECT_GE(reads, 1);
+  EXPECT_EQ(answers, 0) << "whoever asked may be gone, too";
 }
 
 // As everywhere in the broker, which then stops.
-TEST(DiskWorker, LetsTheLoopEndIfThereIsNoMemory) {
+TEST(BlockingWorker, LetsTheLoopEndIfThereIsNoMemory) {
   boost::asio::io_context loop;
-  DiskWorker worker{loop};
+  BlockingWorker worker{loop};
   bool is_answered = false;
   worker.add([] { throw std::bad_alloc{}; }, [&] { is_answered = true; });
   EXPECT_THROW(loop.run(), std::bad_alloc);
@@ -77,7 +78,7 @@ TEST(DiskWorker, LetsTheLoopEndIfThereIsNoMemory) {
 
 TEST(Lendable, IsBackWhenTheLoopIsTold) {
   boost::asio::io_context loop;
-  DiskWorker worker{loop};
+  BlockingWorker worker{loop};
   Lendable<int> number{worker, 1};
   bool is_back = false;
   number.lend([](int& lent, const std::atomic<bool>& is_over) { lent += is_over ? 100 : 1; },
@@ -103,7 +104,7 @@ TEST(Lendable, WhatIsLentAtTheEndIsDestroyedThere) {
     }
   };
   boost::asio::io_context loop;
-  DiskWorker worker{loop};
+  BlockingWorker worker{loop};
   std::promise<std::thread::id> where;
   std::promise<void> begun;
   std::promise<void> goes_on;
