@@ -249,6 +249,24 @@ TEST_F(TopicLogTest, NothingIsAnsweredOnceItIsGone) {
   turn();
 }
 
+// Those who wait share its ownership, as commands of clients do.
+TEST_F(TopicLogTest, AtTheEndOfTheBrokerNothingIsLeft) {
+  auto log = log_of("news");
+  const std::weak_ptr<TopicLog> watched = log;
+  Client client;
+  ASSERT_TRUE(open(*log, client, TopicUse::consume_own()));
+  {
+    const Busy busy{memory_};
+    log->prepare(TopicUse::consume("others"), [log](const Outcome<void>&) { FAIL(); });
+    turn();
+    log->count([log](TopicCounts) { FAIL(); });
+    log->shut_down();
+    log.reset();
+  }
+  EXPECT_TRUE(client.told.empty());
+  run_until([&] { return watched.expired(); });
+}
+
 TEST_F(TopicLogTest, EachUserIsToldOnceThatItFailed) {
   const auto log = log_of("news");
   Client one, other, left;

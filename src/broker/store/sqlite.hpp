@@ -7,7 +7,7 @@
 //     return (*database)->finish();
 //
 // The first failure is kept. Until finish() returns it, statements do nothing, and return 0, "" or no row; so work need not check
-// each step. Each sentence names the file. Only topic_store.cpp and store_file.cpp use it. Used by one thread at a time.
+// each step. Each sentence names the file. Only files of this folder use it, by one thread at a time.
 #pragma once
 
 #include <cstdint>

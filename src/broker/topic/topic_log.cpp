@@ -423,6 +423,13 @@ void TopicLog::close_files(bool shrinks, std::function<void()> done) {
       std::move(done));
 }
 
+void TopicLog::shut_down() {
+  users_.clear();
+  // What waits may share the ownership of this log, and is destroyed when nothing of it is in use.
+  const auto turns = std::exchange(turns_, {});
+  close_files();
+}
+
 void TopicLog::close_when_idle() {
   if (idle_.is_running()) return;
   idle_.start(share_.config.topic_idle_time, [this] {

@@ -155,6 +155,8 @@ class TopicLog : public std::enable_shared_from_this<TopicLog> {
   // Closes the log and deletes it, with everything in it; from now on nothing can be opened. After an error it is as before.
   void delete_files(Done done);
   bool is_deleted() const noexcept { return is_deleted_; }
+  // At the end of the broker: lets go of everything at once. Nobody is told or answered any more.
+  void shut_down();
 
  private:
   // Taken as long as a copy exists.

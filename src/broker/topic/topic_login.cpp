@@ -6,8 +6,8 @@ namespace leat::broker {
 
 std::string scope_of_topic(const std::string& topic) { return "topic/" + topic; }
 
-void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker, const TopicAccount& who,
-            Secret password, std::function<void(const TopicLogin&)> done) {
+void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker,
+            const TopicAccount& who, Secret password, std::function<void(const TopicLogin&)> done) {
   const TopicPtr topic = topics.find(who.topic);
   const auto before = topic ? credential_of(topic->stored(), who.user) : std::nullopt;
   logins.check({asker, who.user, scope_of_topic(who.topic),

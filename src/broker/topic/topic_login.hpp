@@ -30,8 +30,8 @@ struct TopicLogin {
 };
 
 // May call back before it returns.
-void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker, const TopicAccount& who,
-            Secret password, std::function<void(const TopicLogin&)> done);
+void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker,
+            const TopicAccount& who, Secret password, std::function<void(const TopicLogin&)> done);
 
 // What Logins calls the passwords of a topic: the same ones are hashed once.
 std::string scope_of_topic(const std::string& topic);

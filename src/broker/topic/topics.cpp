@@ -19,6 +19,11 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       unsent_{loop, LargeMessages::kMost / 2},
       share_{loop, disk_, memory_, config, store, backlog_, unsent_, [this] { trim_heap_soon(); }} {}
 
+// Connections and commands that the loop has not forgotten yet may share the ownership of a topic.
+Topics::~Topics() {
+  for (const auto& [name, topic] : topics_) topic->log().shut_down();
+}
+
 std::string Topics::directory() const { return leat::topics_directory(config_.dir); }
 
 std::string Topics::data_directory() const { return leat::data_directory(config_.data_dir); }

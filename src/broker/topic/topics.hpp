@@ -35,6 +35,7 @@ class TopicObserver {
 class Topics {
  public:
   Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store);
+  ~Topics();
   // It must live as long as topics can be deleted.
   void add_observer(TopicObserver& observer) { observers_.push_back(&observer); }
 

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "lightq_protocol.hpp"
+
 namespace leat::broker::lightq {
 namespace {
 

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lightq_protocol.hpp"
+
 namespace leat::broker::lightq {
 namespace {
 
