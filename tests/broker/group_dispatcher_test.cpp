@@ -52,15 +52,15 @@ class GroupDispatcherTest : public ::testing::Test {
     auto group = topic_->group("work", {.members = 8, .in_flight = in_flight, .lease = lease});
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
-    auto dispatcher = GroupDispatcher::open(
-        loop_, disk_, *topic_, *group_, unsent_,
+    auto reader = GroupReader::open(*group_);
+    ASSERT_TRUE(reader) << reader.problem().sentence;
+    dispatcher_ = std::make_unique<GroupDispatcher>(
+        loop_, disk_, *topic_, std::move(*reader), unsent_,
         [this](Error error) {
           ++failures_;
           failure_ = error.code;
         },
         [this] { ++progress_; });
-    ASSERT_TRUE(dispatcher) << dispatcher.problem().sentence;
-    dispatcher_ = std::move(*dispatcher);
   }
   void publish(int first, int count) {
     for (int i = first; i < first + count; ++i) ASSERT_TRUE(publisher_->publish(std::to_string(i)));

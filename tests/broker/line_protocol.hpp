@@ -65,31 +65,40 @@ class Putter final : public TopicUser {
   Putter& operator=(const Putter&) = delete;
   ~Putter() override { topic_->log().close(*this); }
 
-  // Answers once; not if this is gone before.
+  // Before the next one, this one is answered; unless this is gone.
   void put(std::string key, std::string text, Done done) {
+    key_ = std::move(key);
+    text_ = std::move(text);
     done_ = std::move(done);
-    topic_->log().open(*this, TopicUse::publish(),
-                       [this, weak = std::weak_ptr{alive_}, key = std::move(key),
-                        text = std::move(text)](const Outcome<void>& opened) {
-                         if (weak.expired() || !done_) return;
-                         if (!opened) return answer(opened.problem());
-                         const NewRecord record{.key = Bytes{key}, .value = Bytes{text}};
-                         topic_->log().publish_buffer().add_unit(
-                             {&record, 1}, [this, weak](Outcome<std::uint64_t> offset) {
-                               if (!weak.expired()) answer(std::move(offset));
-                             });
-                       });
+    if (is_open_) return add();
+    topic_->log().open(*this, TopicUse::publish(), [this](const Outcome<void>& opened) {
+      if (!opened) return answer(opened.problem());
+      is_open_ = true;
+      add();
+    });
   }
 
  private:
-  void on_log_closed(const std::string& why) override { answer(Problem{Errc::closed, why}); }
+  void add() {
+    const NewRecord record{.key = Bytes{key_}, .value = Bytes{text_}};
+    topic_->log().publish_buffer().add_unit(
+        {&record, 1}, [this, weak = std::weak_ptr{alive_}](Outcome<std::uint64_t> offset) {
+          if (!weak.expired()) answer(std::move(offset));
+        });
+  }
+  void on_log_closed(const std::string& why) override {
+    is_open_ = false;
+    answer(Problem{Errc::closed, why});
+  }
   void answer(Outcome<std::uint64_t> offset) {
     if (const Done done = std::exchange(done_, {})) done(std::move(offset));
   }
 
   const TopicPtr topic_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  Done done_;
+  bool is_open_ = false;
+  std::string key_, text_;
+  Done done_;  // Of the record that is not answered yet.
 };
 
 class LineStream final : public Stream {

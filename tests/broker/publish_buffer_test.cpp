@@ -25,14 +25,21 @@ class PublishBufferTest : public ::testing::Test {
     auto reader = topic_->subscriber({.from = From::beginning});
     EXPECT_TRUE(reader);
     reader_.emplace(std::move(*reader));
-    auto opened = PublishBuffer::open(
-        loop_, *topic_, {}, [this](Error error) { failures_.push_back(error.code); },
+    auto publisher = PublishBuffer::open_publisher(*topic_, {});
+    EXPECT_TRUE(publisher) << publisher.problem().sentence;
+    buffer_ = std::make_unique<PublishBuffer>(
+        loop_, "work", std::move(*publisher),
+        [this](Error error) { failures_.push_back(error.code); },
         [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
           published_ +=
               std::to_string(begin) + '-' + std::to_string(end) + ':' + std::to_string(bytes) + ' ';
+          if (on_published_) on_published_();
         });
-    EXPECT_TRUE(opened) << opened.problem().sentence;
-    buffer_ = std::move(*opened);
+  }
+  // What is there to do now.
+  void turn() {
+    loop_.restart();
+    loop_.run_for(5ms);
   }
   PublishBuffer::OnUnit note() {
     return [this](const Outcome<std::uint64_t>& offset) {
@@ -70,6 +77,7 @@ class PublishBufferTest : public ::testing::Test {
   std::optional<Subscriber> reader_;
   std::unique_ptr<PublishBuffer> buffer_;
   std::string published_;
+  std::function<void()> on_published_;
   std::vector<std::string> answers_;
   std::vector<Errc> failures_;
 };
@@ -81,6 +89,8 @@ TEST_F(PublishBufferTest, AUnitKeepsKeysHeadersAndOrder) {
                                {.value = Bytes{"three"}}};
   EXPECT_EQ(buffer_->add(Bytes{"before"}), PublishBuffer::Added::yes);
   buffer_->add_unit(records, note());
+  EXPECT_TRUE(answers_.empty()) << "never before the call has returned";
+  turn();
   EXPECT_EQ(answers_, std::vector<std::string>{"1"}) << "behind what was added before";
   EXPECT_EQ(published_, "0-1:6 1-4:8 ");
   std::string found;
@@ -104,6 +114,7 @@ TEST_F(PublishBufferTest, WhileTheTopicIsFullUnitsWaitWhole) {
   add_unit({'a' + large, 'b' + large});
   EXPECT_EQ(buffer_->add(Bytes{'m' + large}), PublishBuffer::Added::full);
   add_unit({'c' + large, 'd' + large, 'e' + large});
+  turn();
   EXPECT_TRUE(answers_.empty());
   EXPECT_EQ(buffer_->waiting(), 7u);
   const std::string letters = read_until(2);
@@ -121,21 +132,39 @@ TEST_F(PublishBufferTest, RefusesAUnitWholeAndGoesOn) {
   add_unit({"a", std::string(5000, 'b')});
   const NewRecord elsewhere{.value = Bytes{"c"}, .partition = 7};
   buffer_->add_unit({&elsewhere, 1}, note());
+  turn();
   ASSERT_EQ(answers_.size(), 3u);
   EXPECT_EQ(answers_[0], "a unit has no records");
   EXPECT_NE(answers_[1].find("the records are larger than "), std::string::npos) << answers_[1];
   EXPECT_FALSE(std::isdigit(answers_[2].front())) << answers_[2];
   EXPECT_EQ(topic_->end_offset(0), 0u);
   add_unit({"d"});
+  turn();
   EXPECT_EQ(answers_.back(), "0");
+}
+
+// As when a consumer that gets the records makes room for what another client has sent.
+TEST_F(PublishBufferTest, AUnitMayBeAddedWhileAnotherOneIsPublished) {
+  on_published_ = [this] {
+    on_published_ = nullptr;
+    add_unit({"second", "third"});
+  };
+  add_unit({"first"});
+  add_unit({"fourth"});
+  turn();
+  EXPECT_EQ(answers_, (std::vector<std::string>{"0", "1", "3"}));
+  EXPECT_EQ(read(), "fstf");
+  EXPECT_TRUE(failures_.empty());
 }
 
 TEST_F(PublishBufferTest, OfADeletedTopicUsersAreToldAndNewUnitsRefused) {
   ASSERT_TRUE(Topic::delete_topic("work", {.force = true, .directory = temp_.path()}));
   add_unit({"a"});
+  turn();
   EXPECT_TRUE(answers_.empty());
   EXPECT_EQ(failures_, std::vector<Errc>{Errc::deleted});
   add_unit({"b"});
+  turn();
   EXPECT_EQ(answers_, std::vector<std::string>{"the topic has failed"});
 }
 

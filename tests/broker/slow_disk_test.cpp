@@ -108,10 +108,10 @@ class DispatcherOnDisk : public SlowDisk {
     auto group = topic_->group("work", options);
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
-    auto dispatcher =
-        GroupDispatcher::open(loop_, worker_, *topic_, *group_, unsent_, on_failure(), [] {});
-    ASSERT_TRUE(dispatcher) << dispatcher.problem().sentence;
-    dispatcher_ = std::move(*dispatcher);
+    auto reader = GroupReader::open(*group_);
+    ASSERT_TRUE(reader) << reader.problem().sentence;
+    dispatcher_ = std::make_unique<GroupDispatcher>(loop_, worker_, *topic_, std::move(*reader),
+                                                    unsent_, on_failure(), [] {});
   }
   // Until a member of its own has had so many.
   std::set<int> drain(std::size_t count) {
@@ -288,12 +288,12 @@ class FakeSink final : public SubscriberSink {
 class BroadcasterOnDisk : public SlowDisk {
  protected:
   void open() {
-    auto broadcaster = Broadcaster::open(
-        loop_, worker_, *topic_, backlog_,
-        [](std::string& out, const Record& record) { out += std::string{record.text()} + '\n'; },
-        on_failure());
-    ASSERT_TRUE(broadcaster) << broadcaster.problem().sentence;
-    broadcaster_ = std::move(*broadcaster);
+    auto reader = SubscriberReader::open(*topic_, [](std::string& out, const Record& record) {
+      out += std::string{record.text()} + '\n';
+    });
+    ASSERT_TRUE(reader) << reader.problem().sentence;
+    broadcaster_ = std::make_unique<Broadcaster>(loop_, worker_, *topic_, backlog_,
+                                                 std::move(*reader), on_failure());
   }
 
   Backlog backlog_;

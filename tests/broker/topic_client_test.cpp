@@ -55,7 +55,7 @@ TEST_F(SubscribingClientTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   stored.consumers = Consumers::absent;
   BlockingWorker worker{loop_};
   LargeMessages unsent{loop_};
-  const TopicsShare share{loop_, worker, worker, config_, *store_, backlog, unsent, [] {}};
+  const TopicsShare share{loop_, worker, worker, worker, config_, *store_, backlog, unsent, [] {}};
   const auto topic = std::make_shared<BrokerTopic>(share, stored);
   SubscribingClient client{*stream_, *topic, kEncoding};
   bool is_open = false;
@@ -140,7 +140,7 @@ TEST(StalledPullers, HoldNoMoreThanTheBoundAndLeaveTheirMessagesToOthers) {
   LargeMessages unsent{loop, 4 * kLargeRecord, std::chrono::milliseconds{40}};
   const auto stored = store->add({.name = "work", .is_durable = true, .group = "work"});
   ASSERT_TRUE(stored) << stored.problem().sentence;
-  const TopicsShare share{loop, worker, worker, config, *store, backlog, unsent, [] {}};
+  const TopicsShare share{loop, worker, worker, worker, config, *store, backlog, unsent, [] {}};
   const auto topic = std::make_shared<BrokerTopic>(share, *stored);
   std::deque<std::pair<std::shared_ptr<PullerConnection>, leat::detail::Fd>> all;
   const auto run = [&](auto condition) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/fake_consumer.hpp"
 #include "leat/deadline.hpp"
 #include "support/process.hpp"
 #include "support/switch_disk.hpp"
@@ -101,11 +102,12 @@ class TopicLogTest : public ::testing::Test {
   Outcome<TopicStore> store_ = TopicStore::open(temp_.path() + "/state");
   Backlog backlog_;
   LargeMessages unsent_{loop_};
+  BlockingWorker reads_{loop_};
   BlockingWorker disk_{loop_};
   BlockingWorker memory_{loop_};
   int idle_ = 0;
-  TopicsShare share_{loop_,   disk_,    memory_, config_,
-                     *store_, backlog_, unsent_, [this] { ++idle_; }};
+  TopicsShare share_{
+      loop_, reads_, disk_, memory_, config_, *store_, backlog_, unsent_, [this] { ++idle_; }};
 };
 
 // Keeps a worker busy until it is destroyed.
@@ -197,15 +199,8 @@ TEST_F(TopicLogTest, OnceItIsBeingDeletedNothingIsOpened) {
   std::string order;
   {
     const Busy busy{memory_};
-    log->open(client, TopicUse::publish(), [&](const Outcome<void>& opened) {
-      EXPECT_TRUE(opened);
-      order += "open ";
-    });
+    log->open(client, TopicUse::publish(), [](const Outcome<void>&) { FAIL() << "it was told"; });
     turn();  // The worker is asked to make it.
-    log->open(client, TopicUse::publish(), [&](const Outcome<void>& opened) {
-      EXPECT_EQ(opened.problem().code, Errc::closed) << "the deletion has closed its user";
-      order += "closed ";
-    });
     log->delete_files([&](const Outcome<void>& deleted) {
       EXPECT_TRUE(deleted);
       order += "delete ";
@@ -218,23 +213,55 @@ TEST_F(TopicLogTest, OnceItIsBeingDeletedNothingIsOpened) {
     EXPECT_EQ(order, "");
   }
   run_until([&] { return order.ends_with("refused"); });
-  EXPECT_EQ(order, "open closed delete refused");
+  EXPECT_EQ(order, "delete refused");
+  EXPECT_EQ(client.told, std::vector<std::string>{"the topic was deleted"});
   EXPECT_FALSE(Topic::open("news", Deadline::immediate(), config_.dir));
 }
 
 TEST_F(TopicLogTest, WhoLeavesBeforeItsTurnGetsNothing) {
   const auto log = log_of("news");
   Client client;
-  std::optional<Errc> answered;
+  auto owned = std::make_shared<int>();
+  const std::weak_ptr<int> watched = owned;
+  bool is_ready = false;
   {
     const Busy busy{memory_};
-    log->prepare(TopicUse::look(), [](const Outcome<void>&) {});
-    log->open(client, TopicUse::publish(),
-              [&](const Outcome<void>& opened) { answered = opened.problem().code; });
+    log->open(client, TopicUse::publish(), [](const Outcome<void>&) { FAIL(); });
+    turn();  // The worker is asked.
+    log->open(client, TopicUse::publish(), [owned](const Outcome<void>&) { FAIL(); });
+    owned.reset();
     log->close(client);
+    EXPECT_TRUE(watched.expired()) << "clients that come and go would fill the memory";
+    // Another one may get the same address.
+    log->open(client, TopicUse::publish(), [&](const Outcome<void>& opened) {
+      EXPECT_TRUE(opened);
+      is_ready = true;
+    });
   }
-  run_until([&] { return answered.has_value(); });
-  EXPECT_EQ(answered, Errc::closed);
+  run_until([&] { return is_ready; });
+}
+
+// A publisher fails while the worker deletes the group for a subscriber.
+TEST_F(TopicLogTest, ALogThatFailsMeanwhileIsOpenedAgain) {
+  const auto log = log_of("news");
+  Client publisher, subscriber;
+  ASSERT_TRUE(open(*log, publisher, TopicUse::publish()));
+  bool is_open = false;
+  {
+    const Busy busy{memory_};
+    log->open(subscriber, TopicUse::subscribe(kPlain), [&](const Outcome<void>&) { FAIL(); });
+    turn();
+    delete_local("news");
+    log->close_if_deleted();
+    EXPECT_EQ(publisher.told.size(), 1u);
+    EXPECT_EQ(subscriber.told.size(), 1u);
+    log->open(subscriber, TopicUse::subscribe(kPlain), [&](const Outcome<void>& opened) {
+      EXPECT_TRUE(opened) << opened.problem().sentence;
+      is_open = true;
+    });
+  }
+  run_until([&] { return is_open; });
+  log->close(subscriber);
 }
 
 TEST_F(TopicLogTest, NothingIsAnsweredOnceItIsGone) {
@@ -382,6 +409,28 @@ TEST_F(TopicLogTest, HasADispatcherForEachGroup) {
   log->close(client);
 }
 
+TEST_F(TopicLogTest, OnlyThoseOfAGroupAreToldThatItIsGone) {
+  const auto log = log_of("news");
+  Client publisher, own, other;
+  ASSERT_TRUE(open(*log, publisher, TopicUse::publish()));
+  ASSERT_TRUE(open(*log, own, TopicUse::consume_own()));
+  ASSERT_TRUE(open(*log, other, TopicUse::consume("others")));
+  GroupDispatcher* dispatcher = &log->dispatcher("others");
+  FakeConsumer consumer{*dispatcher};
+  other.when_closed = [&] { dispatcher->remove(consumer); };
+  dispatcher->add(consumer);
+  ASSERT_TRUE(local("news").delete_group("others", true));
+  dispatcher->poll();
+  run_until([&] { return !other.told.empty(); });
+  EXPECT_EQ(other.told, std::vector<std::string>{"its consumer group was deleted"});
+  ASSERT_TRUE(open(*log, other, TopicUse::consume("others")));
+  EXPECT_TRUE(local("news").find_group("others"));
+  other.when_closed = nullptr;
+  EXPECT_TRUE(publisher.told.empty());
+  EXPECT_TRUE(own.told.empty());
+  for (Client* const one : {&publisher, &own, &other}) log->close(*one);
+}
+
 // Producers would wait for consumers that never come.
 TEST_F(TopicLogTest, ASubscriberEndsAGroupThatNobodyHasUsed) {
   const auto log = log_of("news");
@@ -408,6 +457,7 @@ TEST_F(TopicLogTest, PublishesToThePartitionThatAProtocolNames) {
       ASSERT_TRUE(offset) << offset.problem().sentence;
       first = *offset;
     });
+    run_until([&] { return first.has_value(); });
     EXPECT_EQ(first, 0u);
     EXPECT_EQ(local("news").end_offset(partition), partition + 1);
   }

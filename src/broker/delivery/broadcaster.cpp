@@ -4,28 +4,18 @@
 
 namespace leat::broker {
 
-Outcome<std::unique_ptr<Broadcaster>> Broadcaster::open(boost::asio::io_context& loop,
-                                                        BlockingWorker& disk, const Topic& topic,
-                                                        Backlog& backlog, Encode encode,
-                                                        std::function<void(Error)> on_failure) {
-  const auto problem = [&](Error error) {
-    return Problem{error.code, "cannot subscribe to " + topic.name() + ": " + describe(error)};
-  };
-  const bool may_wait = topic.policy() != Policy::overwrite;
-  auto subscriber =
-      topic.subscriber({.from = From::end, .gating = may_wait, .spin = {}, .patience = {}});
-  if (!subscriber) return problem(subscriber.error());
-  subscriber->read_memory_only(true);
-  auto fd = subscriber->wait_fd();
-  if (!fd) return problem(fd.error());
-  SubscriberReader reader{std::move(*subscriber), std::move(encode)};
-  std::unique_ptr<Broadcaster> broadcaster{
-      new Broadcaster{loop, disk, topic, backlog, std::move(reader), std::move(on_failure)}};
-  broadcaster->reader_->count_lost();
-  broadcaster->watcher_.emplace(loop, *fd, [raw = broadcaster.get()] { raw->pass_on(); });
-  broadcaster->watcher_
-      ->arm();  // Even without subscribers, so that it does not hold up publishers.
-  return broadcaster;
+Broadcaster::Broadcaster(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
+                         Backlog& backlog, SubscriberReader reader,
+                         std::function<void(Error)> on_failure)
+    : topic_{topic},
+      backlog_{backlog},
+      timer_{loop},
+      published_offset_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
+      reader_{disk, std::move(reader)},
+      on_failure_{std::move(on_failure)},
+      watcher_{loop, reader_->fd, [this] { pass_on(); }} {
+  reader_->count_lost();
+  watcher_.arm();  // Even without subscribers, so that it does not hold up publishers.
 }
 
 // What was published before goes to those who were there before. With several partitions, that is what can be passed on
@@ -57,7 +47,7 @@ void Broadcaster::pass_on() {
   }
   if (has_failed_ || is_held_up()) return;
   if (reader_->subscriber.next_is_on_disk()) return read_from_disk();
-  if (!published_offset_.is_reached(reached_)) watcher_->arm();
+  if (!published_offset_.is_reached(reached_)) watcher_.arm();
 }
 
 bool Broadcaster::is_held_up() const {

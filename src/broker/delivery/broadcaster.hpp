@@ -1,8 +1,9 @@
 // Gives every record of a topic to all its subscribers, encoded once for all of them.
 //
-//     auto broadcaster = Broadcaster::open(loop, disk, topic, backlog, encode, on_failure);
-//     (*broadcaster)->add(sink);              // gets what is published from now on
-//     (*broadcaster)->remove(sink);
+//     auto reader = SubscriberReader::open(topic, encode);     // on any thread
+//     Broadcaster broadcaster{loop, disk, topic, backlog, std::move(*reader), on_failure};
+//     broadcaster.add(sink);                  // gets what is published from now on
+//     broadcaster.remove(sink);
 //
 // On the loop it reads memory only. Where the next record is only on disk, it lends the subscriber to the disk's thread.
 // Belongs to the thread of its event loop.
@@ -40,13 +41,11 @@ class SubscriberSink {
 
 class Broadcaster {
  public:
-  // Called on the loop and on the disk's thread, not at once.
-  using Encode = SubscriberReader::Encode;
-
-  static Outcome<std::unique_ptr<Broadcaster>> open(boost::asio::io_context& loop,
-                                                    BlockingWorker& disk, const Topic& topic,
-                                                    Backlog& backlog, Encode encode,
-                                                    std::function<void(Error)> on_failure);
+  // `on_failure` is called once, when nothing can be read any more.
+  Broadcaster(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
+              Backlog& backlog, SubscriberReader reader, std::function<void(Error)> on_failure);
+  Broadcaster(const Broadcaster&) = delete;
+  Broadcaster& operator=(const Broadcaster&) = delete;
 
   // There are new records; sooner than the library's descriptor would say so.
   void poll() { pass_on(); }
@@ -64,14 +63,6 @@ class Broadcaster {
   bool is_reading() const noexcept { return reader_.is_lent(); }
 
  private:
-  Broadcaster(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
-              Backlog& backlog, SubscriberReader reader, std::function<void(Error)> on_failure)
-      : topic_{topic},
-        backlog_{backlog},
-        timer_{loop},
-        published_offset_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
-        reader_{disk, std::move(reader)},
-        on_failure_{std::move(on_failure)} {}
   void pass_on();
   // False if nothing was there.
   bool pass_on_once();
@@ -90,7 +81,7 @@ class Broadcaster {
   PublishedOffset published_offset_;
   Lendable<SubscriberReader> reader_;
   std::function<void(Error)> on_failure_;
-  std::optional<FdWatcher> watcher_;
+  FdWatcher watcher_;
   std::vector<SubscriberSink*> sinks_;
   std::deque<std::pair<std::uint64_t, SubscriberSink*>> coming_;  // Begin at this offset.
   std::uint64_t reached_ = 0;  // The offset behind the last record.

@@ -40,26 +40,18 @@ void GroupConsumer::forget(std::size_t count) {
   places_.erase(places_.begin(), places_.begin() + end);
 }
 
-Outcome<std::unique_ptr<GroupDispatcher>> GroupDispatcher::open(
-    boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic, const Group& group,
-    LargeMessages& unsent, std::function<void(Error)> on_failure,
-    std::function<void()> on_progress) {
-  const auto problem = [](Error error) {
-    return Problem{error.code, "cannot join the consumer group: " + describe(error)};
-  };
-  auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
-  if (!member) return problem(member.error());
-  member->read_memory_only(true);
-  auto fd = member->wait_fd();
-  if (!fd) return problem(fd.error());
-  const GroupOptions options = group.options();
-  GroupReader reader{std::move(*member), options.lease.count() != 0};
-  std::unique_ptr<GroupDispatcher> dispatcher{
-      new GroupDispatcher{loop, disk, topic, std::move(reader), options.in_flight, unsent,
-                          std::move(on_failure), std::move(on_progress)}};
-  dispatcher->watcher_.emplace(loop, *fd, [raw = dispatcher.get()] { raw->deal(); });
-  return dispatcher;
-}
+GroupDispatcher::GroupDispatcher(boost::asio::io_context& loop, BlockingWorker& disk,
+                                 const Topic& topic, GroupReader reader, LargeMessages& unsent,
+                                 std::function<void(Error)> on_failure,
+                                 std::function<void()> on_progress)
+    : stalled_{loop},
+      published_offset_{loop, [&topic] { return topic.end_offset(0); }, [this] { poll(); }},
+      reader_{disk, std::move(reader)},
+      limit_{reader_->in_flight},
+      unsent_{unsent},
+      on_failure_{std::move(on_failure)},
+      on_progress_{std::move(on_progress)},
+      watcher_{loop, reader_->fd, [this] { deal(); }} {}
 
 void GroupDispatcher::add(GroupConsumer& consumer) {
   consumers_.push_back(&consumer);
@@ -195,7 +187,7 @@ void GroupDispatcher::deal() {
   // Also if no consumer is ready: the member may have taken records that it could not read.
   if (reader_->member.next_is_on_disk()) return read_from_disk();
   // While the member is full, its descriptor is readable; a consumer that has sent something comes back here.
-  if (has_ready_consumer() && !is_full_ && !published_offset_.is_reached(reached_)) watcher_->arm();
+  if (has_ready_consumer() && !is_full_ && !published_offset_.is_reached(reached_)) watcher_.arm();
 }
 
 bool GroupDispatcher::deal_once() {

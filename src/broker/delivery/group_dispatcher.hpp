@@ -1,10 +1,11 @@
 // Shares the records of a topic among the consumers of a broker: each record goes to one of them.
 //
-//     auto dispatcher = GroupDispatcher::open(loop, disk, topic, group, unsent, on_failure, on_progress);
-//     (*dispatcher)->add(consumer);              // from now on it gets its share
-//     (*dispatcher)->on_sent(consumer);          // the kernel has all it was given: acknowledged,
-//     (*dispatcher)->on_done(consumer, 3);       // or only when its client says so, here of the oldest three
-//     (*dispatcher)->remove(consumer);           // what it did not send goes to others
+//     auto reader = GroupReader::open(group);    // on any thread
+//     GroupDispatcher dispatcher{loop, disk, topic, std::move(*reader), unsent, on_failure, on_progress};
+//     dispatcher.add(consumer);                  // from now on it gets its share
+//     dispatcher.on_sent(consumer);              // the kernel has all it was given: acknowledged,
+//     dispatcher.on_done(consumer, 3);           // or only when its client says so, here of the oldest three
+//     dispatcher.remove(consumer);               // what it did not send goes to others
 //
 // The broker is one member of the consumer group; local processes may be others. Consumers are dealt to in
 // turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
@@ -80,11 +81,11 @@ class GroupDispatcher : private LargeMessages::Waiter {
  public:
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // consumers.
-  static Outcome<std::unique_ptr<GroupDispatcher>> open(boost::asio::io_context& loop,
-                                                        BlockingWorker& disk, const Topic& topic,
-                                                        const Group& group, LargeMessages& unsent,
-                                                        std::function<void(Error)> on_failure,
-                                                        std::function<void()> on_progress);
+  GroupDispatcher(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
+                  GroupReader reader, LargeMessages& unsent, std::function<void(Error)> on_failure,
+                  std::function<void()> on_progress);
+  GroupDispatcher(const GroupDispatcher&) = delete;
+  GroupDispatcher& operator=(const GroupDispatcher&) = delete;
   ~GroupDispatcher() override { unsent_.leave(*this); }
 
   // There are new records; sooner than the library's descriptor would say so.
@@ -113,16 +114,6 @@ class GroupDispatcher : private LargeMessages::Waiter {
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
-  GroupDispatcher(boost::asio::io_context& loop, BlockingWorker& disk, const Topic& topic,
-                  GroupReader reader, std::size_t limit, LargeMessages& unsent,
-                  std::function<void(Error)> on_failure, std::function<void()> on_progress)
-      : stalled_{loop},
-        published_offset_{loop, [&topic] { return topic.end_offset(0); }, [this] { poll(); }},
-        reader_{disk, std::move(reader)},
-        limit_{limit},
-        unsent_{unsent},
-        on_failure_{std::move(on_failure)},
-        on_progress_{std::move(on_progress)} {}
   // There may be memory for the next record.
   void on_room() override { poll(); }
   void deal();
@@ -160,7 +151,7 @@ class GroupDispatcher : private LargeMessages::Waiter {
   LargeMessages& unsent_;
   std::function<void(Error)> on_failure_;
   std::function<void()> on_progress_;
-  std::optional<FdWatcher> watcher_;
+  FdWatcher watcher_;
   std::vector<GroupConsumer*> consumers_;
   std::size_t next_ = 0;  // Whose turn it is.
   std::vector<Delivery> received_;

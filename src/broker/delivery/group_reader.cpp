@@ -6,6 +6,18 @@
 
 namespace leat::broker {
 
+Outcome<GroupReader> GroupReader::open(const Group& group) {
+  const auto problem = [](Error error) {
+    return Problem{error.code, "cannot join the consumer group: " + describe(error)};
+  };
+  auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
+  if (!member) return problem(member.error());
+  member->read_memory_only(true);
+  auto fd = member->wait_fd();
+  if (!fd) return problem(fd.error());
+  return GroupReader{std::move(*member), *fd, group.options()};
+}
+
 void GroupReader::receive(const Limits& limits) {
   static constexpr std::atomic<bool> kNever = false;
   receive(limits, kNever);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 
@@ -22,7 +23,8 @@ struct GroupReader {
     std::size_t bytes = 0;
   };
 
-  GroupReader(Member joined, bool of_lease) : member{std::move(joined)}, has_lease{of_lease} {}
+  // Joins the group. On any thread: it may block.
+  static Outcome<GroupReader> open(const Group& group);
 
   // Receives what is in memory.
   void receive(const Limits& limits);
@@ -30,6 +32,8 @@ struct GroupReader {
   void receive_from_disk(const Limits& limits, const std::atomic<bool>& is_over);
 
   Member member;
+  int fd;                 // Readable when there may be something to receive.
+  std::size_t in_flight;  // Records that the group allows it.
   bool has_lease;
   // Outcome of the last receive.
   std::vector<Delivery> received;
@@ -38,6 +42,11 @@ struct GroupReader {
   std::size_t record_bytes = 1u << 20;  // As large as records were lately; at first, who knows.
 
  private:
+  GroupReader(Member joined, int wait_fd, const GroupOptions& options)
+      : member{std::move(joined)},
+        fd{wait_fd},
+        in_flight{options.in_flight},
+        has_lease{options.lease.count() != 0} {}
   void receive(const Limits& limits, const std::atomic<bool>& is_over);
 };
 

@@ -4,6 +4,20 @@
 
 namespace leat::broker {
 
+Outcome<SubscriberReader> SubscriberReader::open(const Topic& topic, Encode encode) {
+  const auto problem = [&](Error error) {
+    return Problem{error.code, "cannot subscribe to " + topic.name() + ": " + describe(error)};
+  };
+  const bool may_wait = topic.policy() != Policy::overwrite;
+  auto subscriber =
+      topic.subscriber({.from = From::end, .gating = may_wait, .spin = {}, .patience = {}});
+  if (!subscriber) return problem(subscriber.error());
+  subscriber->read_memory_only(true);
+  auto fd = subscriber->wait_fd();
+  if (!fd) return problem(fd.error());
+  return SubscriberReader{std::move(*subscriber), *fd, std::move(encode)};
+}
+
 void SubscriberReader::count_lost() {
   subscriber.on_event([this](const Event& event) {
     if (event.reason == GapReason::overwritten) lost += event.count;

@@ -15,18 +15,20 @@
 
 #include "backlog.hpp"
 #include "leat/leat.hpp"
+#include "outcome/outcome.hpp"
 
 namespace leat::broker {
 
 struct SubscriberReader {
+  // Called on the loop and on the disk's thread, not at once.
   using Encode = std::function<void(std::string& out, const Record& record)>;
   struct Limits {
     std::uint64_t until = ~std::uint64_t{0};  // Offset; with one partition.
     bool encodes = false;                     // Else the records are passed over.
   };
 
-  SubscriberReader(Subscriber from, Encode with)
-      : subscriber{std::move(from)}, encode{std::move(with)} {}
+  // Subscribes from the topic's end. On any thread: it may block.
+  static Outcome<SubscriberReader> open(const Topic& topic, Encode encode);
 
   // Reads a chunk of what is in memory.
   void read(const Limits& limits);
@@ -36,6 +38,7 @@ struct SubscriberReader {
   void count_lost();
 
   Subscriber subscriber;
+  int fd;  // Readable when there may be something to read.
   Encode encode;
   // Outcome of the last read.
   std::shared_ptr<Chunk> chunk;
@@ -45,6 +48,8 @@ struct SubscriberReader {
   std::uint64_t lost = 0;     // Records that were overwritten; who reports them sets it back.
 
  private:
+  SubscriberReader(Subscriber from, int wait_fd, Encode with)
+      : subscriber{std::move(from)}, fd{wait_fd}, encode{std::move(with)} {}
   void read(const Limits& limits, const std::atomic<bool>& is_over);
 };
 

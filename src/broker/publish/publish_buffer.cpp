@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -20,11 +21,7 @@ std::string why_no_room(Error error) {
 
 }  // namespace
 
-Outcome<std::unique_ptr<PublishBuffer>> PublishBuffer::open(boost::asio::io_context& loop,
-                                                            const Topic& topic,
-                                                            const Options& options,
-                                                            std::function<void(Error)> on_failure,
-                                                            OnPublished on_published) {
+Outcome<Publisher> PublishBuffer::open_publisher(const Topic& topic, const Options& options) {
   // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
   PublisherOptions own{.partition = options.partition};
   if (options.is_durable) own.acknowledge = Stage::committed;
@@ -32,15 +29,23 @@ Outcome<std::unique_ptr<PublishBuffer>> PublishBuffer::open(boost::asio::io_cont
   if (!publisher)
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
-  std::unique_ptr<PublishBuffer> publish_buffer{new PublishBuffer{
-      loop, topic.name(), std::move(*publisher), std::move(on_failure), std::move(on_published)}};
-  auto fd = publish_buffer->publisher_.room_fd();
-  if (!fd)
+  if (auto fd = publisher->room_fd(); !fd)
     return Problem{fd.error().code,
                    "cannot wait for room in " + topic.name() + ": " + describe(fd.error())};
-  publish_buffer->room_.emplace(loop, *fd, [raw = publish_buffer.get()] { raw->on_room(); });
-  return publish_buffer;
+  return std::move(*publisher);
 }
+
+PublishBuffer::PublishBuffer(boost::asio::io_context& loop, std::string topic, Publisher publisher,
+                             std::function<void(Error)> on_failure, OnPublished on_published)
+    : loop_{loop},
+      name_{std::move(topic)},
+      later_{loop},
+      calm_{loop},
+      publisher_{std::move(publisher)},
+      batch_{std::move(*publisher_.batch())},
+      on_failure_{std::move(on_failure)},
+      on_published_{std::move(on_published)},
+      room_{loop, *publisher_.room_fd(), [this] { on_room(); }} {}
 
 PublishBuffer::Added PublishBuffer::add(Bytes message) {
   if (has_failed_) return Added::failed;
@@ -98,33 +103,42 @@ PublishBuffer::Added PublishBuffer::commit(Batch& batch, std::size_t bytes, std:
 }
 
 void PublishBuffer::add_unit(std::span<const NewRecord> records, OnUnit done) {
-  if (has_failed_) return done(Problem{Errc::closed, "the topic has failed"});
-  if (records.empty()) return done(Problem{Errc::invalid_argument, "a unit has no records"});
+  if (has_failed_) return answer(std::move(done), Problem{Errc::closed, "the topic has failed"});
+  if (records.empty())
+    return answer(std::move(done), Problem{Errc::invalid_argument, "a unit has no records"});
   Unit unit{std::move(*publisher_.batch()), 0, std::move(done)};
   for (const NewRecord& record : records) {
-    if (auto added = unit.batch.add(record); !added) {
-      const Errc code = added.error().code;
-      return unit.done(Problem{
-          code, code == Errc::too_large
-                    ? fmt::format("the records are larger than {} bytes together, the limit of {}",
-                                  largest(), name_)
-                    : describe(added.error())});
-    }
+    const auto added = unit.batch.add(record);
+    if (!added) return answer(std::move(unit.done), problem_of_unit(added.error()));
     unit.bytes += record.value.size();
   }
   units_.push_back(std::move(unit));
-  if (publish() == Added::yes) commit_units();
+  if (!is_committing_ && publish() == Added::yes) commit_units();
+}
+
+Problem PublishBuffer::problem_of_unit(Error error) const {
+  if (error.code != Errc::too_large) return {error.code, describe(error)};
+  return {error.code, fmt::format("the records are larger than {} bytes together, the limit of {}",
+                                  largest(), name_)};
 }
 
 void PublishBuffer::commit_units() {
+  is_committing_ = true;
   while (!units_.empty() && !is_full_ && !has_failed_) {
     Unit& unit = units_.front();
     std::uint64_t first = 0;
-    if (commit(unit.batch, unit.bytes, first) != Added::yes) return;
-    const OnUnit done = std::move(unit.done);
+    if (commit(unit.batch, unit.bytes, first) != Added::yes) break;
+    answer(std::move(unit.done), first);
     units_.pop_front();
-    done(first);
   }
+  is_committing_ = false;
+}
+
+void PublishBuffer::answer(OnUnit done, Outcome<std::uint64_t> outcome) {
+  boost::asio::post(loop_, [weak = std::weak_ptr{is_alive_}, done = std::move(done),
+                            outcome = std::move(outcome)] {
+    if (!weak.expired()) done(outcome);
+  });
 }
 
 std::size_t PublishBuffer::waiting() const noexcept {
@@ -144,8 +158,8 @@ void PublishBuffer::say_later_that_disk_has_room() {
 // While there is none, the descriptor tells to look every 2 ms. That is too often for a topic that stays full.
 void PublishBuffer::wait_for_room() {
   constexpr int kSoon = 20;
-  if (++tries_ < kSoon) return room_->arm();
-  later_.start(std::chrono::milliseconds{std::min(tries_, 200)}, [this] { room_->arm(); });
+  if (++tries_ < kSoon) return room_.arm();
+  later_.start(std::chrono::milliseconds{std::min(tries_, 200)}, [this] { room_.arm(); });
 }
 
 void PublishBuffer::on_room() {

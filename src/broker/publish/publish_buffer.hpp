@@ -1,4 +1,5 @@
-// What a broker's clients send to a topic: collected into batches, so that one claim is for hundreds of messages.
+// Here messages of a broker's clients become records of a topic: they are collected into batches, so that one claim is for
+// hundreds of messages.
 //
 //     for (…) if (publish_buffer.add(message) == PublishBuffer::Added::full) break;
 //     if (publish_buffer.publish() == PublishBuffer::Added::full)
@@ -32,7 +33,6 @@ class PublishBuffer {
   // `full`: it is kept as well, but whoever sent it should send no more for now.
   enum class Added { yes, full, too_large, failed };
 
-  // So many bytes of messages became visible, up to this offset.
   // The offsets of the first record and behind the last one, and the bytes of their values.
   using OnPublished =
       std::function<void(std::uint64_t begin, std::uint64_t end, std::size_t bytes)>;
@@ -44,19 +44,21 @@ class PublishBuffer {
     bool is_durable = false;                      // The topic.
   };
 
-  // `on_failure` is called once, when nothing can be published any more.
-  static Outcome<std::unique_ptr<PublishBuffer>> open(boost::asio::io_context& loop,
-                                                      const Topic& topic, const Options& options,
-                                                      std::function<void(Error)> on_failure,
-                                                      OnPublished on_published);
+  // What a buffer publishes with. On any thread: it may block.
+  static Outcome<Publisher> open_publisher(const Topic& topic, const Options& options);
+  // `publisher` is from open_publisher(). `on_failure` is called once, when nothing can be published any more.
+  PublishBuffer(boost::asio::io_context& loop, std::string topic, Publisher publisher,
+                std::function<void(Error)> on_failure, OnPublished on_published);
+  PublishBuffer(const PublishBuffer&) = delete;
+  PublishBuffer& operator=(const PublishBuffer&) = delete;
 
   Added add(Bytes message);
   // Makes what was added visible.
   Added publish();
   // Records that become visible together, in this order, with offsets that follow each other, and with nobody else's among
-  // them. The bytes are copied. Answers when they are visible, perhaps before it returns; while the topic is full, that is
-  // later, and whoever asked should ask for no more until then. If the log is closed first, the topic's users are told, and there
-  // is no answer. After an error nothing of the unit is in the topic.
+  // them. The bytes are copied. Answers when they are visible, never before it returns; whoever asked should ask for no more
+  // until then. If the log is closed first, the topic's users are told, and there is no answer; that a user leaves changes
+  // nothing. After an error nothing of the unit is in the topic.
   //   too_large          the records exceed what a batch holds; the sentence says the limit
   //   invalid_argument   there are none, or one names another partition
   void add_unit(std::span<const NewRecord> records, OnUnit done);
@@ -73,15 +75,6 @@ class PublishBuffer {
   std::size_t waiting() const noexcept;
 
  private:
-  PublishBuffer(boost::asio::io_context& loop, std::string name, Publisher publisher,
-                std::function<void(Error)> on_failure, OnPublished on_published)
-      : name_{std::move(name)},
-        later_{loop},
-        calm_{loop},
-        publisher_{std::move(publisher)},
-        batch_{std::move(*publisher_.batch())},
-        on_failure_{std::move(on_failure)},
-        on_published_{std::move(on_published)} {}
   static constexpr std::size_t kBatchOverhead = 32;  // At most, of a batch with one record.
 
   struct Unit {
@@ -93,12 +86,17 @@ class PublishBuffer {
   Added add_to_batch(Bytes message);
   // What publish() does, with any batch; stores the offset of its first record.
   Added commit(Batch& batch, std::size_t bytes, std::uint64_t& first);
+  Problem problem_of_unit(Error error) const;
   void commit_units();
+  // On the loop, later, unless this is gone.
+  void answer(OnUnit done, Outcome<std::uint64_t> outcome);
   void wait_for_room();
   void on_room();
   void say_later_that_disk_has_room();
   Added fail(Error error);
 
+  boost::asio::io_context& loop_;
+  const std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
   const std::string name_;  // Of the topic.
   Timer later_;
   Timer calm_;
@@ -106,10 +104,11 @@ class PublishBuffer {
   Batch batch_;
   std::function<void(Error)> on_failure_;
   OnPublished on_published_;
-  std::optional<FdWatcher> room_;
+  FdWatcher room_;
   std::size_t batch_bytes_ = 0;   // in batch_
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::deque<Unit> units_;        // Those that wait, behind the others.
+  bool is_committing_ = false;    // What it publishes may make somebody add another one.
   WaitingCalls waiting_;
   bool is_full_ = false;
   int tries_ = 0;              // in a row, that found no room

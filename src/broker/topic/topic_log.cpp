@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <filesystem>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "leat/admin.hpp"
 
@@ -75,49 +77,84 @@ Outcome<void> delete_files_of(const std::string& name, const std::string& direct
 
 // --- Turns --------------------------------------------------------------------------------------------
 
-void TopicLog::in_turn(std::function<void(const Turn&)> call) {
-  turns_.push_back(std::move(call));
+void TopicLog::in_turn(const TopicUser* user, std::function<void(const Turn&)> begin) {
+  calls_.push_back({user, std::move(begin)});
   if (!std::exchange(is_turn_taken_, true)) next_turn();
 }
 
 void TopicLog::next_turn() {
+  if (is_shut_down_) return;
   boost::asio::post(share_.loop, [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (!self) return;
-    self->is_turn_taken_ = !self->turns_.empty();
+    if (!self || self->is_shut_down_) return;
+    self->is_turn_taken_ = !self->calls_.empty();
     if (!self->is_turn_taken_) return;
-    const auto call = std::move(self->turns_.front());
-    self->turns_.pop_front();
-    call(Turn{nullptr, [weak](void*) {
-                if (const auto still = weak.lock()) still->next_turn();
-              }});
+    const Call call = std::move(self->calls_.front());
+    self->calls_.pop_front();
+    call.begin(Turn{nullptr, [weak](void*) {
+                      if (const auto still = weak.lock()) still->next_turn();
+                    }});
   });
+}
+
+void TopicLog::drop_calls_of(const TopicUser& user) {
+  std::deque<Call> dropped;  // Destroyed last: who knows what a call has.
+  const auto end = std::stable_partition(calls_.begin(), calls_.end(),
+                                         [&](const Call& call) { return call.user != &user; });
+  std::move(end, calls_.end(), std::back_inserter(dropped));
+  calls_.erase(end, calls_.end());
 }
 
 template <class Work, class Then>
 void TopicLog::on_worker(Work work, Then then) {
   worker().compute(std::move(work), [then = std::move(then), weak = weak_from_this()](auto result) {
-    if (const auto self = weak.lock()) then(std::move(result));
+    const auto self = weak.lock();
+    if (self && !self->is_shut_down_) then(std::move(result));
   });
+}
+
+template <class Work, class Then>
+void TopicLog::on_log(Work work, const Done& failed, Then then) {
+  on_worker([log = log_, work = std::move(work)] { return work(*log); },
+            [this, failed, then = std::move(then), number = opened_](auto result) {
+              if (number == opened_) return then(std::move(result));
+              // The worker destroys what nobody wants: the last handle of a log may wait for the disk.
+              const auto unwanted = std::make_shared<decltype(result)>(std::move(result));
+              worker().add([unwanted] {}, [] {});
+              failed(Problem{Errc::closed, "the topic was closed meanwhile"});
+            });
 }
 
 // --- Users --------------------------------------------------------------------------------------------
 
 void TopicLog::open(TopicUser& user, const TopicUse& use, Done done) {
-  users_.insert(&user);
+  LEAT_ASSERT(use.kind != TopicUse::Kind::subscribe || use.encoding != nullptr);
+  const auto [at, is_new] = users_.try_emplace(&user);
+  if (is_new) at->second.number = ++last_user_;
   idle_.stop();
-  in_turn([this, one = &user, use, done = std::move(done)](const Turn& turn) {
-    if (!users_.contains(one)) return done(Problem{Errc::closed, "it has left"});
-    perform(use, true, [turn, done](Outcome<void> opened) { done(std::move(opened)); });
+  in_turn(&user, [this, one = &user, number = at->second.number, use,
+                  done = std::move(done)](const Turn& turn) {
+    perform(use, true, [this, one, number, use, turn, done](Outcome<void> opened) {
+      if (!is_user(one, number)) return;
+      if (use.kind == TopicUse::Kind::consume) users_[one].groups.insert(group_of(use));
+      done(std::move(opened));
+    });
   });
 }
 
+bool TopicLog::is_user(TopicUser* user, std::uint64_t number) const {
+  const auto found = users_.find(user);
+  return found != users_.end() && found->second.number == number;
+}
+
 void TopicLog::close(TopicUser& user) {
-  if (users_.erase(&user) != 0 && users_.empty()) close_when_idle();
+  if (users_.erase(&user) == 0) return;
+  drop_calls_of(user);
+  if (users_.empty()) close_when_idle();
 }
 
 void TopicLog::prepare(const TopicUse& use, Done done) {
-  in_turn([this, use, done = std::move(done)](const Turn& turn) {
+  in_turn(nullptr, [this, use, done = std::move(done)](const Turn& turn) {
     perform(use, false, [turn, done](Outcome<void> prepared) { done(std::move(prepared)); });
   });
 }
@@ -134,21 +171,34 @@ Broadcaster& TopicLog::broadcaster(const Encoding& encoding) {
 
 // --- Opening ------------------------------------------------------------------------------------------
 
-void TopicLog::perform(const TopicUse& use, bool opens_part, const Done& done, bool is_last) {
+void TopicLog::perform(const TopicUse& use, bool opens_part, const Done& done, Attempt attempt) {
+  const Done finish = [=, this](Outcome<void> outcome) {
+    const bool may_recover =
+        !outcome && attempt == Attempt::first && is_gone(outcome.problem().code);
+    if (may_recover) return recover(use, opens_part, done, outcome.problem());
+    done(std::move(outcome));
+  };
   attach([=, this](Outcome<void> attached) {
     if (!attached) return done(std::move(attached));
     settle_group(use, [=, this](Outcome<void> settled) {
-      if (settled && opens_part) settled = open_part(use);
-      if (settled || !is_gone(settled.problem().code)) return done(std::move(settled));
-      if (in_use()) {
-        on_failure()(Error{settled.problem().code});  // Clients come again, and find it made anew.
-        return done(std::move(settled));
-      }
-      if (is_last) return done(std::move(settled));
-      close_files();
-      perform(use, opens_part, done, true);
+      if (!settled || !opens_part) return finish(std::move(settled));
+      open_part(use, finish);
     });
   });
+}
+
+// Something of what is open is gone. What others do not use is opened again.
+void TopicLog::recover(const TopicUse& use, bool opens_part, const Done& done,
+                       const Problem& problem) {
+  if (log_ && !log_->is_deleted() && use.kind == TopicUse::Kind::consume) {
+    fail_group(group_of(use), "its consumer group was deleted");
+  } else if (in_use()) {
+    on_failure()(Error{problem.code});  // Clients come again, and find it made anew.
+    return done(problem);
+  } else {
+    close_files();
+  }
+  perform(use, opens_part, done, Attempt::last);
 }
 
 struct TopicLog::Files {
@@ -194,6 +244,7 @@ void TopicLog::attach(const Done& then) {
   on_worker(open_or_make, [this, then](Outcome<Files> files) {
     if (!files) return then(files.problem());
     log_ = std::move(files->log);
+    ++opened_;
     if (files->own_group) groups_[stored_->group] = std::move(files->own_group);
     is_durable_ = files->is_durable;
     has_one_partition_ = files->has_one_partition;
@@ -216,13 +267,12 @@ void TopicLog::settle_group(const TopicUse& use, const Done& then) {
 
 void TopicLog::make_group(const std::string& name, bool from_beginning, const Done& then) {
   if (groups_.contains(name)) return then({});
-  const auto make = [log = log_, name, options = options_of_group(from_beginning)] {
-    return log->group(name, options);
+  const auto make = [name, options = options_of_group(from_beginning)](const Topic& log) {
+    return log.group(name, options);
   };
-  on_worker(make, [this, then, name, log = log_](Result<Group> group) {
+  on_log(make, then, [this, then, name](Result<Group> group) {
     if (!group)
       return then(problem_of("cannot make the consumer group of", stored_->name, group.error()));
-    if (log != log_) return then(Problem{Errc::closed, "the topic was closed meanwhile"});
     groups_[name] = std::make_shared<Group>(std::move(*group));
     then({});
   });
@@ -231,15 +281,15 @@ void TopicLog::make_group(const std::string& name, bool from_beginning, const Do
 // While it has been for nobody: producers would wait for consumers.
 void TopicLog::delete_unused_group(const Done& then) {
   // Not a group of which somebody has had records.
-  const Group* const group = own_group();
+  const auto group = own_group();
   if (stored_->consumers == Consumers::known || is_durable_ || group == nullptr ||
       group->position() != 0)
     return then({});
   // Stored before the group is deleted: if the broker dies in between, the next subscriber deletes it.
   if (auto remembered = remember(Consumers::absent, stored_->group); !remembered)
     return then(std::move(remembered));
-  const auto remove = [log = log_, name = stored_->group] { return log->delete_group(name); };
-  on_worker(remove, [this, then](Result<void> deleted) {
+  const auto remove = [name = stored_->group](const Topic& log) { return log.delete_group(name); };
+  on_log(remove, then, [this, then](Result<void> deleted) {
     if (!deleted && deleted.error() == Errc::busy)  // A local process is a member of it.
       return then(remember(Consumers::known, stored_->group));
     if (!deleted && deleted.error() != Errc::not_found)
@@ -258,53 +308,60 @@ Outcome<void> TopicLog::remember(Consumers consumers, const std::string& group) 
   return {};
 }
 
-Group* TopicLog::own_group() const {
+std::shared_ptr<Group> TopicLog::own_group() const {
   const auto found = groups_.find(stored_->group);
-  return found == groups_.end() ? nullptr : found->second.get();
+  return found == groups_.end() ? nullptr : found->second;
 }
 
-Outcome<void> TopicLog::open_part(const TopicUse& use) {
+void TopicLog::open_part(const TopicUse& use, const Done& then) {
   switch (use.kind) {
-    case TopicUse::Kind::look: return {};
-    case TopicUse::Kind::publish: return open_publish_buffer(use.partition);
-    case TopicUse::Kind::consume:
-      return open_dispatcher(use.is_own_group ? stored_->group : use.group);
-    case TopicUse::Kind::subscribe: break;
+    case TopicUse::Kind::look: return then({});
+    case TopicUse::Kind::publish: return open_publish_buffer(use.partition, then);
+    case TopicUse::Kind::consume: return open_dispatcher(group_of(use), then);
+    case TopicUse::Kind::subscribe: return open_broadcaster(*use.encoding, then);
   }
-  return open_broadcaster(*use.encoding);
 }
 
-Outcome<void> TopicLog::open_publish_buffer(std::optional<std::uint32_t> partition) {
-  if (publish_buffers_.contains(partition)) return {};
-  auto opened = PublishBuffer::open(
-      share_.loop, *log_, {.partition = partition, .is_durable = is_durable_}, on_failure(),
-      [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
-        on_published(begin, end, bytes);
-      });
-  if (!opened) return opened.problem();
-  publish_buffers_[partition] = std::move(*opened);
-  return {};
+void TopicLog::open_publish_buffer(std::optional<std::uint32_t> partition, const Done& then) {
+  if (publish_buffers_.contains(partition)) return then({});
+  const PublishBuffer::Options options{.partition = partition, .is_durable = is_durable_};
+  const auto make = [options](const Topic& log) {
+    return PublishBuffer::open_publisher(log, options);
+  };
+  on_log(make, then, [this, partition, then](Outcome<Publisher> publisher) {
+    if (!publisher) return then(publisher.problem());
+    const auto note = [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
+      on_published(begin, end, bytes);
+    };
+    publish_buffers_[partition] = std::make_unique<PublishBuffer>(
+        share_.loop, stored_->name, std::move(*publisher), on_failure(), note);
+    then({});
+  });
 }
 
-Outcome<void> TopicLog::open_dispatcher(const std::string& group) {
-  if (dispatchers_.contains(group)) return {};
-  auto opened =
-      GroupDispatcher::open(share_.loop, share_.disk, *log_, *groups_.at(group), share_.unsent,
-                            on_failure(), [this] { throttle_.on_progress(); });
-  if (!opened) return opened.problem();
-  dispatchers_[group] = std::move(*opened);
-  return {};
+void TopicLog::open_dispatcher(const std::string& group, const Done& then) {
+  if (dispatchers_.contains(group)) return then({});
+  const auto join = [one = groups_.at(group)](const Topic&) { return GroupReader::open(*one); };
+  on_log(join, then, [this, group, then](Outcome<GroupReader> reader) {
+    if (!reader) return then(reader.problem());
+    dispatchers_[group] = std::make_unique<GroupDispatcher>(
+        share_.loop, share_.reads, *log_, std::move(*reader), share_.unsent, on_failure_of(group),
+        [this] { throttle_.on_progress(); });
+    then({});
+  });
 }
 
-Outcome<void> TopicLog::open_broadcaster(const Encoding& encoding) {
-  if (broadcasters_.contains(&encoding)) return {};
+void TopicLog::open_broadcaster(const Encoding& encoding, const Done& then) {
+  if (broadcasters_.contains(&encoding)) return then({});
   const auto encode = [name = stored_->name, call = encoding.for_subscriber](
                           std::string& out, const Record& record) { call(out, name, record); };
-  auto opened =
-      Broadcaster::open(share_.loop, share_.disk, *log_, share_.backlog, encode, on_failure());
-  if (!opened) return opened.problem();
-  broadcasters_[&encoding] = std::move(*opened);
-  return {};
+  const auto subscribe = [encode](const Topic& log) { return SubscriberReader::open(log, encode); };
+  on_log(subscribe, then, [this, at = &encoding, then](Outcome<SubscriberReader> reader) {
+    if (!reader) return then(reader.problem());
+    broadcasters_[at] = std::make_unique<Broadcaster>(
+        share_.loop, share_.reads, *log_, share_.backlog, std::move(*reader), on_failure());
+    then({});
+  });
 }
 
 // --- While it is open ---------------------------------------------------------------------------------
@@ -347,7 +404,7 @@ void TopicLog::take_config() {
 }
 
 void TopicLog::seek(const std::string& group, const From& to, Done done) {
-  in_turn([this, group, to, done = std::move(done)](const Turn& turn) {
+  in_turn(nullptr, [this, group, to, done = std::move(done)](const Turn& turn) {
     perform(TopicUse::consume_own(group), false, [this, to, done, turn](Outcome<void> ready) {
       if (!ready) return done(std::move(ready));
       const auto move = [group = groups_.at(stored_->group), to] { return group->seek(to); };
@@ -367,14 +424,13 @@ void TopicLog::seek(const std::string& group, const From& to, Done done) {
 }
 
 void TopicLog::count(std::function<void(TopicCounts)> done) {
-  in_turn([this, done = std::move(done)](const Turn& turn) {
+  in_turn(nullptr, [this, done = std::move(done)](const Turn& turn) {
     attach([this, done, turn](const Outcome<void>& attached) {
       if (!attached) return done({});
-      const auto found = groups_.find(stored_->group);
-      const auto group = found == groups_.end() ? nullptr : found->second;
+      const auto group = own_group();
       if (!is_durable_) return done(counts_of(*log_, group.get()));
-      on_worker([log = log_, group] { return counts_of(*log, group.get()); },
-                [done, turn](TopicCounts counts) { done(counts); });
+      // Others have their turn meanwhile.
+      on_worker([log = log_, group] { return counts_of(*log, group.get()); }, done);
     });
   });
 }
@@ -392,18 +448,47 @@ std::function<void(Error)> TopicLog::on_failure() {
   };
 }
 
+// If only the group is gone, others go on.
+std::function<void(Error)> TopicLog::on_failure_of(const std::string& group) {
+  return [this, group](Error error) {
+    if (error.code != Errc::closed) return on_failure()(error);
+    boost::asio::post(share_.loop, [weak = weak_from_this(), group, number = opened_] {
+      const auto self = weak.lock();
+      if (self && self->opened_ == number)
+        self->fail_group(group, "its consumer group was deleted");
+    });
+  };
+}
+
 void TopicLog::fail(const std::string& why) {
   if (!has_failed_) return;  // It was closed meanwhile.
-  spdlog::error("topic {}: {}; its {} connections are closed", stored_->name, why, users_.size());
+  spdlog::error("topic {}: {}; its {} users are told", stored_->name, why, users_.size());
   close_users("the topic has failed");
   close_files();
 }
 
-void TopicLog::close_users(const std::string& why) {
-  for (TopicUser* const user : std::set<TopicUser*>{users_}) {
-    // Those before it may have closed it.
-    if (users_.erase(user) != 0) user->on_log_closed(why);
+void TopicLog::fail_group(const std::string& group, const std::string& why) {
+  close_users(why, [&](const Membership& user) { return user.groups.contains(group); });
+  dispatchers_.erase(group);
+  if (const auto found = groups_.find(group); found != groups_.end()) {
+    worker().add([handle = std::move(found->second)] {}, [] {});
+    groups_.erase(found);
   }
+}
+
+void TopicLog::close_users(const std::string& why,
+                           const std::function<bool(const Membership&)>& applies) {
+  std::vector<std::pair<TopicUser*, std::uint64_t>> told;
+  for (const auto& [user, membership] : users_) {
+    if (!applies || applies(membership)) told.emplace_back(user, membership.number);
+  }
+  for (const auto& [user, number] : told) {
+    if (!is_user(user, number)) continue;  // Those before it have closed it.
+    users_.erase(user);
+    drop_calls_of(*user);
+    user->on_log_closed(why);
+  }
+  if (users_.empty() && log_) close_when_idle();
 }
 
 // The worker destroys the last handles: that may wait for the disk.
@@ -416,6 +501,7 @@ void TopicLog::close_files(bool shrinks, std::function<void()> done) {
   published_ = 0;
   has_failed_ = false;
   if (!log_) return done();
+  ++opened_;
   worker().add(
       [log = std::exchange(log_, {}), groups = std::exchange(groups_, {}), shrinks] {
         if (shrinks) (void)log->shrink();
@@ -424,9 +510,10 @@ void TopicLog::close_files(bool shrinks, std::function<void()> done) {
 }
 
 void TopicLog::shut_down() {
+  is_shut_down_ = true;
   users_.clear();
   // What waits may share the ownership of this log, and is destroyed when nothing of it is in use.
-  const auto turns = std::exchange(turns_, {});
+  const auto calls = std::exchange(calls_, {});
   close_files();
 }
 
@@ -434,7 +521,7 @@ void TopicLog::close_when_idle() {
   if (idle_.is_running()) return;
   idle_.start(share_.config.topic_idle_time, [this] {
     if (is_turn_taken_ || unpublished() != 0 || is_reading()) return close_when_idle();
-    close_files(!is_durable_, share_.on_idle);  // After a burst.
+    close_files(!is_durable_, share_.on_closed);  // After a burst.
   });
 }
 
@@ -447,7 +534,7 @@ void TopicLog::close_if_deleted() {
 void TopicLog::delete_files(Done done) {
   is_deleted_ = true;  // So that nobody opens it meanwhile.
   close_users("the topic was deleted");
-  in_turn([this, done = std::move(done)](const Turn& turn) {
+  in_turn(nullptr, [this, done = std::move(done)](const Turn& turn) {
     close_files();
     const auto remove = [name = stored_->name, directory = share_.config.dir,
                          data_directory = share_.config.data_dir] {

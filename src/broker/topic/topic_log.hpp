@@ -11,9 +11,9 @@
 // The log is opened, or made, when it is first needed, and again if a reboot took it; it is closed when nobody has used it
 // for a while. If it fails, each user is told. A connection may use many topics, with a user for each.
 //
-// What may block is done by a worker's thread: opening, making, closing, shrinking and deleting, and reading disk. What is asked
-// for meanwhile waits for its turn. Answers come on the loop, never before the call has returned; none comes once the
-// log object is gone. Belongs to the thread of its event loop.
+// What may block is done by a worker's thread: opening, making, joining, closing, shrinking and deleting, and reading disk. What
+// is asked for meanwhile waits for its turn. Answers come on the loop, never before the call has returned; none comes to
+// a user that has left or was told that the log is closed, nor once the log object is gone. Belongs to the thread of its event loop.
 #pragma once
 
 #include <deque>
@@ -45,8 +45,8 @@ struct Encoding {
 class TopicUser {
  public:
   virtual ~TopicUser() = default;
-  // The log has failed or was deleted. This is no user any more; it must let go of what it has of the log before it
-  // returns, and may open it again.
+  // The log, or the group that it consumes as, has failed or was deleted. The user is removed first. It must drop every
+  // reference to a buffer, dispatcher or broadcaster before it returns, and may open the log again.
   virtual void on_log_closed(const std::string& why) = 0;
 };
 
@@ -71,7 +71,7 @@ struct TopicUse {
   static TopicUse subscribe(const Encoding& encoding) {
     return {.kind = Kind::subscribe, .encoding = &encoding};
   }
-  // To be ready for subscribers of whatever encoding; not for open().
+  // To be ready for subscribers of whatever encoding; for prepare() only.
   static TopicUse expect_subscriber() { return {.kind = Kind::subscribe}; }
 
   Kind kind = Kind::look;
@@ -89,13 +89,14 @@ struct TopicCounts {
 // What the topics of a broker share. All of it lives longer than they do.
 struct TopicsShare {
   boost::asio::io_context& loop;
-  BlockingWorker& disk;    // For durable topics.
-  BlockingWorker& memory;  // For the others, which do not wait for a disk.
+  BlockingWorker& reads;   // Records from disk.
+  BlockingWorker& disk;    // For all else of durable topics.
+  BlockingWorker& memory;  // For the other topics, which do not wait for a disk.
   const Config& config;
   TopicStore& store;
   Backlog& backlog;
-  LargeMessages& unsent;          // For the consumers of all topics.
-  std::function<void()> on_idle;  // A topic has closed its log, because nobody used it.
+  LargeMessages& unsent;            // For the consumers of all topics.
+  std::function<void()> on_closed;  // A topic has closed its log, because nobody used it.
 };
 
 // Deletes the files of a topic, whoever uses it. May block.
@@ -117,8 +118,7 @@ class TopicLog : public std::enable_shared_from_this<TopicLog> {
 
   // --- Users ---
 
-  // Opens what the use needs. `user` counts from now on, also after an error, until close(). If it has left when its turn
-  // comes, `done` gets `closed`.
+  // Opens what the use needs. `user` counts from now on, also after an error, until close().
   //   not_found           the topic was deleted
   //   invalid_argument    the group's name
   //   and the errors of Topic::open(), create(), group(), publisher() and subscriber()
@@ -159,31 +159,50 @@ class TopicLog : public std::enable_shared_from_this<TopicLog> {
   void shut_down();
 
  private:
-  // Taken as long as a copy exists.
+  // The next call begins when the last copy is destroyed.
   using Turn = std::shared_ptr<void>;
+  struct Call {
+    const TopicUser* user;  // Null: of nobody who may leave.
+    std::function<void(const Turn&)> begin;
+  };
+  struct Membership {
+    std::uint64_t number;  // Another one each time, since another user may get the same address.
+    std::set<std::string> groups;
+  };
   struct Files;
 
-  void in_turn(std::function<void(const Turn&)> call);
+  void in_turn(const TopicUser* user, std::function<void(const Turn&)> begin);
   void next_turn();
+  void drop_calls_of(const TopicUser& user);
+  bool is_user(TopicUser* user, std::uint64_t number) const;
   // Calls `then` with the worker's result, if this object still exists.
   template <class Work, class Then>
   void on_worker(Work work, Then then);
+  // The same with a call on the open log. If that was closed meanwhile, `failed` gets `closed`.
+  template <class Work, class Then>
+  void on_log(Work work, const Done& failed, Then then);
   BlockingWorker& worker() const {
     return stored_->is_durable || is_durable_ ? share_.disk : share_.memory;
   }
 
+  enum class Attempt { first, last };
   // Opens what the use needs; once more if a local process has deleted the topic or its group.
-  void perform(const TopicUse& use, bool opens_part, const Done& done, bool is_last = false);
+  void perform(const TopicUse& use, bool opens_part, const Done& done,
+               Attempt attempt = Attempt::first);
+  void recover(const TopicUse& use, bool opens_part, const Done& done, const Problem& problem);
   void attach(const Done& then);
   void settle_group(const TopicUse& use, const Done& then);
   void make_group(const std::string& name, bool from_beginning, const Done& then);
   void delete_unused_group(const Done& then);
   Outcome<void> remember(Consumers consumers, const std::string& group);
-  Outcome<void> open_part(const TopicUse& use);
-  Outcome<void> open_publish_buffer(std::optional<std::uint32_t> partition);
-  Outcome<void> open_dispatcher(const std::string& group);
-  Outcome<void> open_broadcaster(const Encoding& encoding);
-  Group* own_group() const;
+  void open_part(const TopicUse& use, const Done& then);
+  void open_publish_buffer(std::optional<std::uint32_t> partition, const Done& then);
+  void open_dispatcher(const std::string& group, const Done& then);
+  void open_broadcaster(const Encoding& encoding, const Done& then);
+  const std::string& group_of(const TopicUse& use) const {
+    return use.is_own_group ? stored_->group : use.group;
+  }
+  std::shared_ptr<Group> own_group() const;
 
   bool in_use() const {
     return !publish_buffers_.empty() || !dispatchers_.empty() || !broadcasters_.empty();
@@ -192,20 +211,27 @@ class TopicLog : public std::enable_shared_from_this<TopicLog> {
   bool is_reading() const;
   void on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();
+  std::function<void(Error)> on_failure_of(const std::string& group);
   void fail(const std::string& why);
-  void close_users(const std::string& why);
+  void fail_group(const std::string& group, const std::string& why);
+  // Tells those for whom it is true.
+  void close_users(const std::string& why,
+                   const std::function<bool(const Membership&)>& applies = {});
   void close_files(
       bool shrinks = false, std::function<void()> done = [] {});
   void close_when_idle();
 
-  const TopicsShare& share_;
+  const TopicsShare share_;
   const std::shared_ptr<StoredTopic> stored_;
   PublisherThrottle throttle_;
   Timer idle_;
-  std::set<TopicUser*> users_;
-  std::deque<std::function<void(const Turn&)>> turns_;
+  std::map<TopicUser*, Membership> users_;
+  std::uint64_t last_user_ = 0;
+  std::deque<Call> calls_;  // That wait for their turn.
   bool is_turn_taken_ = false;
+  bool is_shut_down_ = false;
   std::shared_ptr<Topic> log_;                            // Null while it is closed.
+  std::uint64_t opened_ = 0;                              // How often it was opened or closed.
   std::map<std::string, std::shared_ptr<Group>> groups_;  // That are open, by name.
   std::map<std::optional<std::uint32_t>, std::unique_ptr<PublishBuffer>> publish_buffers_;
   std::map<std::string, std::unique_ptr<GroupDispatcher>> dispatchers_;

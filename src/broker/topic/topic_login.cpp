@@ -8,18 +8,19 @@ std::string scope_of_topic(const std::string& topic) { return "topic/" + topic; 
 
 void log_in(const Topics& topics, Logins& logins, const Logins::Asker& asker,
             const TopicAccount& who, Secret password, std::function<void(const TopicLogin&)> done) {
-  const TopicPtr topic = topics.find(who.topic);
+  TopicPtr topic = topics.find(who.topic);
+  if (topic && topic->is_deleted()) topic = nullptr;  // Its files are being deleted.
   const auto before = topic ? credential_of(topic->stored(), who.user) : std::nullopt;
   logins.check({asker, who.user, scope_of_topic(who.topic),
                 before ? before->verifier : std::optional<Verifier>{}},
                std::move(password),
                [topic, before, user = who.user, done = std::move(done)](Logins::Verdict verdict) {
                  TopicLogin login{verdict, topic, {}};
-                 if (verdict == Logins::Verdict::right) {
+                 if (topic && topic->is_deleted()) login = {Logins::Verdict::wrong, nullptr, {}};
+                 if (login.verdict == Logins::Verdict::right) {
                    const auto now = credential_of(topic->stored(), user);
-                   const bool is_same =
-                       now && now->version == before->version && !topic->is_deleted();
-                   if (is_same) {
+                   if (now && now->version == before->version) {
+                     topic->log().close_if_deleted();
                      login.credential = *now;
                    } else {
                      login.verdict = Logins::Verdict::wrong;

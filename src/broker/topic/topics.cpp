@@ -9,15 +9,26 @@
 #include "leat/admin.hpp"
 
 namespace leat::broker {
+namespace {
+
+Problem problem_of_busy(const std::string& name) {
+  return {Errc::busy,
+          "the topic " + name + " is being deleted, or becomes one of the broker: try again"};
+}
+
+}  // namespace
 
 Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store)
     : config_{config},
       store_{store},
       trim_{loop},
+      unsent_{loop, LargeMessages::kMost / 2},
+      reads_{loop},
       disk_{loop},
       memory_{loop},
-      unsent_{loop, LargeMessages::kMost / 2},
-      share_{loop, disk_, memory_, config, store, backlog_, unsent_, [this] { trim_heap_soon(); }} {}
+      share_{loop,     reads_,  disk_,
+             memory_,  config,  store,
+             backlog_, unsent_, [this] { trim_heap_soon(); }} {}
 
 // Connections and commands that the loop has not forgotten yet may share the ownership of a topic.
 Topics::~Topics() {
@@ -57,6 +68,7 @@ Outcome<TopicPtr> Topics::add(const NewTopic& topic, const std::vector<ProtocolV
   if (topics_.size() >= config_.max_topics)
     return Problem{Errc::too_many,
                    fmt::format("there are {} topics already, the limit", topics_.size())};
+  if (busy_.contains(topic.name)) return problem_of_busy(topic.name);
   auto stored = store_.add(topic, values);
   if (!stored) return stored.problem();
   return insert(std::move(*stored));
@@ -66,6 +78,7 @@ void Topics::find_or_adopt(const std::string& name, const std::string& group,
                            std::function<void(Outcome<TopicPtr>)> done) {
   if (auto topic = find(name)) return done(topic);
   if (problem_of_topic_name(name)) return done(Problem{Errc::not_found, "there is no such topic"});
+  if (!busy_.insert(name).second) return done(problem_of_busy(name));
   const auto is_durable = [name, dir = config_.dir,
                            data_dir = config_.data_dir]() -> Outcome<bool> {
     auto log = Topic::open(name, Deadline::immediate(), dir, {}, data_dir);
@@ -73,7 +86,7 @@ void Topics::find_or_adopt(const std::string& name, const std::string& group,
     return log->info().durable.has_value();
   };
   disk_.compute(is_durable, [this, name, group, done](const Outcome<bool>& durable) {
-    if (auto topic = find(name)) return done(topic);  // Of somebody who was quicker.
+    busy_.erase(name);
     if (!durable) return done(durable.problem());
     // Its publishers do not wait for consumers that have never been there.
     done(add({.name = name,
@@ -115,10 +128,12 @@ void Topics::delete_topic(const TopicPtr& topic, TopicLog::Done done) {
 void Topics::delete_local(const std::string& name, TopicLog::Done done) {
   const Problem unknown{Errc::not_found, "topic not found"};
   if (problem_of_topic_name(name)) return done(unknown);
+  if (!busy_.insert(name).second) return done(problem_of_busy(name));
   const auto remove = [name, dir = config_.dir, data_dir = config_.data_dir] {
     return delete_files_of(name, dir, data_dir);
   };
-  disk_.compute(remove, [done, unknown](Outcome<void> deleted) {
+  disk_.compute(remove, [this, name, done, unknown](Outcome<void> deleted) {
+    busy_.erase(name);
     const bool is_unknown = !deleted && deleted.problem().code == Errc::not_found;
     done(is_unknown ? Outcome<void>{unknown} : std::move(deleted));
   });

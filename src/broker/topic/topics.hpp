@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ class Topics {
   TopicPtr find(std::string_view name) const;
   // `values`: as in the store.
   //   exists, invalid_argument, too_many
+  //   busy   a topic of that name is being deleted, or being adopted
   Outcome<TopicPtr> add(const NewTopic& topic, const std::vector<ProtocolValue>& values = {});
   // The topic of that name; one that local processes made becomes one of the broker, for the administrator only.
   // `group`: as in NewTopic.
@@ -60,6 +62,7 @@ class Topics {
   void delete_topic(const TopicPtr& topic, TopicLog::Done done);
   // A topic of local processes, which the broker does not have.
   //   not_found   the sentence is "topic not found"
+  //   busy        as add()
   void delete_local(const std::string& name, TopicLog::Done done);
   // The names of topics that local processes made and that the broker does not have.
   void local_names(std::function<void(std::vector<std::string>)> done);
@@ -88,12 +91,16 @@ class Topics {
   TopicStore& store_;
   std::vector<TopicObserver*> observers_;
   Timer trim_;
-  BlockingWorker disk_;
-  BlockingWorker memory_;
   Backlog backlog_;
   LargeMessages unsent_;  // The dispatcher of a durable topic has a copy of each.
-  const TopicsShare share_;
   std::map<std::string, TopicPtr, std::less<>> topics_;
+  // Topics of local processes that are being deleted, or being adopted.
+  std::set<std::string, std::less<>> busy_;
+  // Last: they end first, and what they drop may use the others.
+  BlockingWorker reads_;
+  BlockingWorker disk_;
+  BlockingWorker memory_;
+  const TopicsShare share_;
 };
 
 }  // namespace leat::broker

@@ -233,6 +233,7 @@ void Admin::with_administrator(const Shared& request, const Client& client, cons
                            client->was_wrong |= verdict == Verdict::wrong;
                            if (const auto refusal = refusal_of(verdict))
                              return reply(error_reply(request->command, *refusal));
+                           client->note_login();
                            go_on();
                          });
 }
@@ -276,7 +277,7 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
   log_in(services_.topics, services_.logins, client->asker(), {request->topic, request->user},
          std::move(request->password), [=, go_on = std::move(go_on)](const TopicLogin& login) {
            if (login.verdict == Verdict::right) {
-             login.topic->log().close_if_deleted();
+             client->note_login();
              return go_on(login.topic, login.credential);
            }
            client->was_wrong |= login.verdict == Verdict::wrong;
@@ -478,17 +479,17 @@ void Admin::set_password(const TopicPtr& topic, const std::string& user, const S
 
 void Admin::list_topics(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
-    Json list = Json::array();
-    services_.topics.for_each([&](const TopicPtr& topic) {
-      const StoredTopic& stored = topic->stored();
-      Json one{{"topic", stored.name},
-               {"topic_type", states_.type_of(*topic)},
-               {"user_id", stored.user}};
-      for (const Right& right : stored.rights)
-        one["rights"].push_back({{"user_id", right.user}, {"right", name_of_right(right)}});
-      list.push_back(std::move(one));
-    });
-    services_.topics.local_names([list, reply](const std::vector<std::string>& names) mutable {
+    services_.topics.local_names([=, this](const std::vector<std::string>& names) {
+      Json list = Json::array();
+      services_.topics.for_each([&](const TopicPtr& topic) {
+        const StoredTopic& stored = topic->stored();
+        Json one{{"topic", stored.name},
+                 {"topic_type", states_.type_of(*topic)},
+                 {"user_id", stored.user}};
+        for (const Right& right : stored.rights)
+          one["rights"].push_back({{"user_id", right.user}, {"right", name_of_right(right)}});
+        list.push_back(std::move(one));
+      });
       for (const std::string& name : names)
         list.push_back({{"topic", name}, {"topic_type", "local"}, {"user_id", ""}});
       reply(text_of({{"cmd", "list_topics"}, {"status", "ok"}, {"topics", list}}));

@@ -7,7 +7,8 @@
 // the administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong
 // password. Ours, by somebody who may use the topic: leave, change_password, seek; by the administrator: list_topics,
 // delete_topic, grant, revoke, change_password.
-// Passwords are checked in with_administrator() and with_topic(), which ask the broker's Logins.
+// Passwords are checked in with_administrator() and with_topic(), which ask the broker's Logins. Commands that need a topic's
+// log, or files, are answered when a worker's thread is done.
 // Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
 #pragma once
 
@@ -28,6 +29,7 @@ struct AdminClient {
   bool is_open = true;
   bool was_wrong = false;               // Has sent a wrong password.
   std::function<bool()> is_there = {};  // The client waits for an answer.
+  std::function<void()> on_login = {};  // The password of its command was right.
   // With the version of the password then; and whether it asked for a token, which is said in a hello.
   std::map<std::pair<std::shared_ptr<TopicState>, std::int64_t>, bool> joined;
 
@@ -35,6 +37,9 @@ struct AdminClient {
   void join(const std::shared_ptr<TopicState>& topic, std::int64_t version, bool greets);
   void leave(const std::shared_ptr<TopicState>& topic, std::int64_t version);
   void close();
+  void note_login() const {
+    if (on_login) on_login();
+  }
   Logins::Asker asker() const { return {Origin{peer}, !was_wrong, is_there}; }
 };
 

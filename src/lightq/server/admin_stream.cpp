@@ -117,6 +117,10 @@ class AdminStream final : public ZmtpStream {
     if (refusal_ != nullptr) return post_reply(error_reply("", refusal_));
     stop_clock();
     client_->is_there = is_there();
+    // From now on it may be given up, if its client hangs up and others need its place.
+    client_->on_login = [weak = weak_from_this(), this] {
+      if (const auto self = weak.lock()) keep_place(false);
+    };
     keep_place(true);
     admin_.handle(request, client_, [weak = weak_from_this(), this](std::string reply) {
       const auto self = weak.lock();

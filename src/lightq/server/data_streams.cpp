@@ -17,11 +17,15 @@ constexpr Encoding kZmtp{
           zmtp::append_message(out, Bytes{topic}, record.value);
         }};
 
+constexpr char kNotOpened[] = "its topic could not be opened in time: its disk may be slow";
+
 class DataStream final : public ZmtpStream {
  public:
   DataStream(Accepted accepted, const zmtp::Rules& rules, const TopicPtr& shared,
              const Authenticator& authenticator)
-      : ZmtpStream{std::move(accepted), rules, authenticator}, topic_{shared} {
+      : ZmtpStream{std::move(accepted), rules, authenticator},
+        topic_{shared},
+        opening_time_{authenticator.handshake_time} {
     BrokerTopic& topic = *topic_;
     switch (rules.role) {
       case zmtp::Role::pull: client_ = std::make_unique<PublishingClient>(*this, topic); break;
@@ -44,7 +48,9 @@ class DataStream final : public ZmtpStream {
 
  private:
   bool on_ready() override {
+    start_clock(opening_time_, kNotOpened);
     client_->open({user(), version()}, [this](const Outcome<void>& opened) {
+      stop_clock();
       if (!opened) return close_later(opened.problem().sentence);
       if (client_->begin()) resume();
     });
@@ -72,6 +78,7 @@ class DataStream final : public ZmtpStream {
   }
 
   TopicPtr topic_;
+  std::chrono::milliseconds opening_time_;
   std::unique_ptr<TopicClient> client_;
   SubscribingClient* subscriber_ = nullptr;  // If it is one.
   // Its subscriptions that are to this topic, by their length: of each length there is one that matches.

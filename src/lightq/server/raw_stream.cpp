@@ -99,8 +99,10 @@ class RawStream final : public Stream {
     flush();
   }
 
-  void open_client(const raw::Hello& hello, const Principal& principal, TopicLog::Done done) {
-    stop_clock();
+  void open_client(const raw::Hello& hello, const Principal& principal,
+                   std::function<void(const Outcome<void>&)> done) {
+    start_clock(authenticator_.handshake_time,
+                "its topic could not be opened in time: its disk may be slow");
     kind_ = hello.role;
     acknowledges_ = hello.acknowledges;
     if (kind_ == raw::Role::producer) {
@@ -116,7 +118,10 @@ class RawStream final : public Stream {
     } else {
       client_ = std::make_unique<SubscribingClient>(*this, *topic_, kRaw);
     }
-    client_->open(principal, std::move(done));
+    client_->open(principal, [this, done = std::move(done)](const Outcome<void>& opened) {
+      stop_clock();
+      done(opened);
+    });
   }
 
   bool begin_client() {
