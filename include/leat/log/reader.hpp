@@ -114,7 +114,7 @@ class PartitionReader {
         }
       }
       if (outcome == ReadOutcome::advance) [[unlikely]] {
-        if (is_inherited()) break;
+        if (is_caught_up() || is_inherited()) break;
         if (kKeeps && count != 0) {
           outcome = flush_at_mark() ? ReadOutcome::go_on : ReadOutcome::stop;
           continue;
@@ -403,8 +403,20 @@ class PartitionReader {
   // wait for room.
   void move_cursor() noexcept;
 
+  // Whether there is no next segment yet, and nothing else for advance_segment() to do. Always inline: an empty
+  // poll ends here, and how soon it is repeated is part of the latency.
+  [[gnu::always_inline]] bool is_caught_up() const noexcept {
+    if (granule_ >= flusher_.due() || is_overtaken()) return false;
+    const std::uint64_t next = segment_.number + 1;
+    // [segment-map] acquire.
+    return load_acquire<Edge::segment_map>(view_.entry(next).map) >> kPhysicalBits < next;
+  }
+
   // Lossy, and the next record is gone.
-  bool is_overtaken() const noexcept;
+  bool is_overtaken() const noexcept {
+    return mode_ == ReaderMode::lossy &&
+           load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_.number;
+  }
   void notice_eviction() noexcept;
 
   // Rereads the rest of a batch as a copy; it was read in place so far.

@@ -303,11 +303,6 @@ LEAT_INLINE void PartitionReader::move_cursor() noexcept {
   MappedTopic::wake(topic_->header().space_wake);
 }
 
-LEAT_INLINE bool PartitionReader::is_overtaken() const noexcept {
-  return mode_ == ReaderMode::lossy &&
-         load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_.number;
-}
-
 LEAT_INLINE bool PartitionReader::is_evicted() const noexcept {
   return mode_ == ReaderMode::gating && may_be_evicted_ &&
          load_seq_cst<Edge::retire>(slot_->reader_mode) ==
