@@ -7,6 +7,7 @@
 #include "leat/base/replace.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/log/topic_info_impl.hpp"
+#include "leat/os/processor.hpp"
 #include "leat/topic.hpp"
 
 namespace leat::inline v0 {
@@ -106,6 +107,7 @@ LEAT_INLINE bool Subscriber::next_is_on_disk() const noexcept {
 }
 
 [[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_empty_poll() {
+  detail::finish_loads();  // The caller may poll again at once.
   if (auto noted = note_nothing(); !noted) return noted.error();
   return std::size_t{0};
 }

@@ -1,4 +1,4 @@
-// CPUs: how many there are for a thread, yielding one, and emptying its caches.
+// CPUs: how many there are for a thread, yielding one, keeping one from running ahead, and emptying its caches.
 #pragma once
 
 #include <cpuid.h>
@@ -19,6 +19,10 @@ inline void yield_processor() noexcept {
   ::sched_yield();
 #endif
 }
+
+// Keeps the CPU from running ahead: nothing behind this begins before all loads before it have their values. A loop
+// that polls a word without this has read it several times ahead, in vain, when another CPU changes it.
+inline void finish_loads() noexcept { __builtin_ia32_lfence(); }
 
 // How many CPUs the calling thread may use: taskset, or a container's cpuset, may allow it fewer than there are. 0 if
 // that is unknown.
