@@ -274,8 +274,12 @@ LEAT_INLINE Result<void> ArchiverThread::save_groups(bool is_closing) noexcept {
 
 // Only numbers need them: without room, or what this process lacks, they are stored later.
 LEAT_INLINE Result<void> ArchiverThread::store_gaps() noexcept {
-  auto stored = archiver_.store_gaps();
-  return is_short_of_room(stored.error()) || is_own_fault(stored.error()) ? Result<void>{} : stored;
+  try {
+    auto stored = archiver_.store_gaps();
+    if (!is_short_of_room(stored.error()) && !is_own_fault(stored.error())) return stored;
+  } catch (const std::bad_alloc&) {  // Likewise.
+  }
+  return {};
 }
 
 // Whether something is claimed that cannot be read from disk yet.
