@@ -507,7 +507,8 @@ def test_killed_puller_leaves_the_others_what_it_did_not_get(serve):
     got = [int(message) for message in take(pull, held - at_a_time)]
     while got[-1] != count - 1:
         got += map(int, take(pull, 1))
-    assert got == list(range(count - len(got), count))
+    # Those that were requeued and those behind them take turns.
+    assert sorted(got) == list(range(count - len(got), count))
     broker.stats_become("test", queue_size=0, messages_sent=count)
 
 
