@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,21 @@ struct PublisherOptions {
   Callback<std::uint64_t()> offset_limit = {};
   // As SubscriberOptions::interruptible. A wait for the disk then ends with `not_durable` and EINTR.
   bool interruptible = false;
+};
+
+// Somebody who keeps a full partition from taking another record; see Publisher::waiting_for().
+struct RoomHolder {
+  //   subscriber   has yet to read the oldest records, or reads them in place
+  //   group        has yet to take the oldest records, or its members to acknowledge them
+  //   publisher    has claimed a record among the oldest, and not committed it
+  //   archiver     has yet to write the oldest records to disk
+  enum class Kind : std::uint32_t { subscriber = 1, group = 2, publisher = 3, archiver = 4 };
+
+  Kind kind = Kind::subscriber;
+  std::uint32_t partition = 0;
+  // In their own PID namespaces. Of a group: its members, none if nobody reads as one. Otherwise one.
+  std::vector<std::uint32_t> pids = {};
+  std::string group = {};  // its name
 };
 
 class Publisher;
@@ -347,6 +363,13 @@ class Publisher : private detail::PublisherParts {
   //   invalid_argument   no such partition
   //   forked, io_error
   Result<int> room_fd(std::optional<std::uint32_t> partition = {});
+  // Who has to make room in a full partition (by default, partition()): for a message to people when
+  // publish() has waited long, or after `full`. None if there is room by now, and where nobody can make it
+  // (retain_all, offset_limit). A snapshot, which takes no lock; it costs a system call for each holder. Any
+  // thread, also while another waits in a call of this publisher, but not while one moves or destroys it.
+  //   invalid_argument   no such partition
+  //   forked
+  Result<std::vector<RoomHolder>> waiting_for(std::optional<std::uint32_t> partition = {}) const;
   // stop_waits() makes waits of this publisher end with `stopped` (those for the disk with `not_durable`),
   // now and later, until resume_waits(). What needs no wait is still published. May be called by any thread.
   void stop_waits() noexcept;

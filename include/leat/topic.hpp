@@ -163,6 +163,7 @@ struct TopicInfo {
   std::optional<DurableInfo> durable;
   std::vector<PartitionInfo> partitions;
   std::vector<ParticipantInfo> participants;
+  std::vector<RoomHolder> room_holders;  // who keeps full partitions full
 };
 
 // A handle of an open topic. Cheap to copy: copies share one mapping, which publishers, subscribers

@@ -652,6 +652,30 @@ LEAT_API int32_t leat_publisher_durable_fd(leat_publisher *publisher, int32_t *f
 //   LEAT_ERR_INVALID_ARGUMENT   no such partition
 LEAT_API int32_t leat_publisher_room_fd(leat_publisher *publisher, uint32_t partition, int32_t *fd,
                                         int32_t *detail);
+
+#define LEAT_HOLDER_SUBSCRIBER 1 // has yet to read the oldest records, or reads them in place
+#define LEAT_HOLDER_GROUP 2      // has yet to take the oldest records, or its members to acknowledge them
+#define LEAT_HOLDER_PUBLISHER 3  // has claimed a record among the oldest, and not committed it
+#define LEAT_HOLDER_ARCHIVER 4   // has yet to write the oldest records to disk
+
+// Somebody who keeps a full partition from taking another record. Never changes.
+typedef struct leat_room_holder {
+  uint32_t kind;     // LEAT_HOLDER_...
+  uint32_t pid;      // in its own PID namespace; of a group: of one of its members, 0 if it has none
+  uint32_t members;  // of a group
+  uint32_t reserved;
+  char group[208];   // its name, ends with a null byte; otherwise empty
+} leat_room_holder;
+
+// Who has to make room in a full partition (LEAT_ANY_PARTITION: the publisher's): for a message to people when a
+// call has waited long, or after LEAT_ERR_FULL. Stores up to `capacity` of them, and in `count` how many there are:
+// none if there is room by now, and where nobody can make it (`retain_all`). A snapshot. Any thread, also while
+// another waits in a call of this publisher, but not while one closes it.
+//   LEAT_ERR_INVALID_ARGUMENT   no such partition
+LEAT_API int32_t leat_publisher_waiting_for(leat_publisher *publisher, uint32_t partition,
+                                            leat_room_holder *holders, uint32_t capacity,
+                                            uint32_t *count, int32_t *detail);
+
 // The offset of the record, or the last of the batch, that was published last with LEAT_STAGE_DURABLE, with
 // or without an error of the disk.
 //   LEAT_ERR_NOT_FOUND   there is none

@@ -89,6 +89,17 @@ std::int32_t publish_all(leat_publisher* publisher, const Item* items, std::uint
   });
 }
 
+leat_room_holder to_room_holder(const RoomHolder& from) noexcept {
+  const bool is_group = from.kind == RoomHolder::Kind::group;
+  leat_room_holder to{.kind = static_cast<std::uint32_t>(from.kind),
+                      .pid = from.pids.empty() ? 0 : from.pids.front(),
+                      .members = is_group ? static_cast<std::uint32_t>(from.pids.size()) : 0,
+                      .reserved = 0,
+                      .group = {}};
+  from.group.copy(to.group, sizeof(to.group) - 1);
+  return to;
+}
+
 // Whether it is the claim that is open.
 bool is_open(const leat_publisher& publisher, const leat_claim& claim) noexcept {
   return publisher.claim && claim.id == publisher.claim_id &&
@@ -254,6 +265,22 @@ std::int32_t leat_publisher_room_fd(leat_publisher* publisher, std::uint32_t par
   *fd = -1;
   return guarded(detail, [&] {
     return code_of(publisher->publisher.room_fd(partition_of(partition)), fd, detail);
+  });
+}
+
+std::int32_t leat_publisher_waiting_for(leat_publisher* publisher, std::uint32_t partition,
+                                        leat_room_holder* holders, std::uint32_t capacity,
+                                        std::uint32_t* count, std::int32_t* detail) {
+  if (count == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
+  *count = 0;
+  if (publisher == nullptr || is_nowhere(holders, capacity)) return LEAT_ERR_INVALID_ARGUMENT;
+  return guarded(detail, [&] {
+    const auto found = publisher->publisher.waiting_for(partition_of(partition));
+    if (!found) return failed(found.error(), detail);
+    for (std::size_t i = 0; i < found->size() && i < capacity; ++i)
+      holders[i] = to_room_holder((*found)[i]);
+    *count = static_cast<std::uint32_t>(found->size());
+    return LEAT_OK;
   });
 }
 

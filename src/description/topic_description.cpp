@@ -106,6 +106,26 @@ Json participants_json(const TopicInfo& info) {
   return participants;
 }
 
+const char* name_of(RoomHolder::Kind kind) noexcept {
+  switch (kind) {
+    case RoomHolder::Kind::subscriber: return "subscriber";
+    case RoomHolder::Kind::group: return "group";
+    case RoomHolder::Kind::publisher: return "publisher";
+    case RoomHolder::Kind::archiver: return "archiver";
+  }
+  return "unknown";
+}
+
+Json room_holders_json(const TopicInfo& info) {
+  Json holders = Json::array();
+  for (const RoomHolder& one : info.room_holders)
+    holders.push_back({{"partition", one.partition},
+                       {"kind", name_of(one.kind)},
+                       {"pids", one.pids},
+                       {"group", or_null(!one.group.empty(), one.group)}});
+  return holders;
+}
+
 }  // namespace
 
 TopicDescription describe_topic(const Topic& topic) {
@@ -162,6 +182,7 @@ Json to_json(const TopicDescription& description) {
   json["durable"] = durable_json(info);
   json["partitions"] = partitions_json(info);
   json["participants"] = participants_json(info);
+  json["room_holders"] = room_holders_json(info);
   json["groups"] = Json::array();
   for (const GroupInfo& group : description.groups) {
     json["groups"].push_back(

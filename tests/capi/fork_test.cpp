@@ -51,6 +51,7 @@ bool all_are_forked(World& world, const leat_claim& claim, const leat_delivery& 
       leat_publisher_abort(publisher, &nobodys_claim, nullptr),
       leat_publisher_flush(publisher, 0, nullptr),
       leat_publisher_durable_offset(publisher, 0, &number),
+      leat_publisher_waiting_for(publisher, 0, nullptr, 0, &count, nullptr),
       leat_publisher_stop(publisher),
       leat_subscriber_poll(subscriber, &record, 1, &count, nullptr),
       leat_subscriber_receive(subscriber, &record, 1, &count, 0, nullptr),

@@ -74,6 +74,48 @@ TEST_F(CapiTest, PublisherRefusesWhatCannotBe) {
   EXPECT_EQ(drain(subscriber), Texts{});
 }
 
+TEST_F(CapiTest, PublisherSaysForWhomItWaits) {
+  auto topic = create();
+  auto publisher = open_publisher(topic);
+  auto subscriber = open_subscriber(topic);
+  std::uint32_t count = 7;
+  leat_room_holder holders[4] = {};
+  const auto ask = [&](leat_room_holder* into, std::uint32_t capacity,
+                       std::uint32_t partition = LEAT_ANY_PARTITION) {
+    return leat_publisher_waiting_for(publisher.get(), partition, into, capacity, &count, nullptr);
+  };
+  EXPECT_EQ(ask(holders, 4), LEAT_OK);
+  EXPECT_EQ(count, 0U);
+  const std::string name(200, 'g');
+  GroupHandle group;
+  must(leat_topic_group(topic.get(), name.data(), name.size(), nullptr, group.out(), nullptr,
+                        nullptr));
+  const std::string value(1000, 'x');
+  std::int32_t code = LEAT_OK;
+  while (code == LEAT_OK)
+    code = leat_publisher_publish(publisher.get(), value.data(), value.size(), 0, nullptr, nullptr);
+  EXPECT_EQ(ask(holders, 4, 0), LEAT_OK);
+  ASSERT_EQ(count, 2U);
+  EXPECT_EQ(holders[0].kind, static_cast<std::uint32_t>(LEAT_HOLDER_SUBSCRIBER));
+  EXPECT_EQ(holders[0].pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_STREQ(holders[0].group, "");
+  EXPECT_EQ(holders[1].kind, static_cast<std::uint32_t>(LEAT_HOLDER_GROUP));
+  EXPECT_EQ(holders[1].pid, 0U);
+  EXPECT_EQ(holders[1].members, 0U);
+  EXPECT_EQ(holders[1].group, name);
+  EXPECT_EQ(ask(holders + 2, 1), LEAT_OK);
+  EXPECT_EQ(count, 2U);
+  EXPECT_EQ(holders[2].kind, static_cast<std::uint32_t>(LEAT_HOLDER_SUBSCRIBER));
+  EXPECT_EQ(holders[3].kind, 0U);
+  EXPECT_EQ(ask(nullptr, 0), LEAT_OK);
+  EXPECT_EQ(ask(nullptr, 1), LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ask(holders, 4, 1), LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(leat_publisher_waiting_for(nullptr, 0, holders, 4, &count, nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(leat_publisher_waiting_for(publisher.get(), 0, holders, 4, nullptr, nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
+}
+
 TEST_F(CapiTest, FullTopicWaitsUntilItIsStopped) {
   auto topic = create();
   auto publisher = open_publisher(topic);

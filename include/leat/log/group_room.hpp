@@ -37,6 +37,23 @@ class GroupRoom {
     return needed;
   }
 
+  // Calls visit(group) for each group that needs `segment` now. Has no effect on groups that are being made.
+  template <class Visit>
+  void each_in_need(std::uint64_t segment, bool only_cursors, Visit&& visit) {
+    if (topic_.durable() != nullptr) return;
+    const std::uint64_t granules = topic_.geometry().segment_granules;
+    (void)each_group([&](const GroupView& group) {
+      const bool closed = group.is_closed();
+      bool needs = !closed && group.is_before(partition_, segment);
+      if (!needs && !only_cursors) {
+        group.each_entry_in(partition_, segment * granules, granules, [&](std::uint64_t word) {
+          needs = needs || !closed || has_reader(group, word);
+        });
+      }
+      if (needs) visit(group);
+    });
+  }
+
   // Who could make room in a full partition, as far as groups stand in the way.
   struct Holders {
     bool mine = false;      // members of the calling thread

@@ -9,12 +9,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "leat/base/atomic.hpp"
 #include "leat/base/crash_point.hpp"
 #include "leat/format/group_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
+#include "leat/os/lock.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -189,6 +191,17 @@ class GroupView {
     // [group] seq_cst: a member stores its entry, then reads `closed`, and only then the record.
     return load_seq_cst<Edge::group>(header_->closed) == kGroupClosed;
   }
+  // The processes of the group's living members. Costs a system call for each member.
+  std::vector<std::uint32_t> living_members(int control_fd) const {
+    std::vector<std::uint32_t> pids;
+    for (std::uint32_t i = 0; i < seat_high(); ++i) {
+      const std::uint64_t identity = load_acquire<Edge::in_flight>(seats_[i].identity);
+      if (identity != 0 && byte_is_locked(control_fd, lock_offset(identity)))
+        pids.push_back(load_relaxed<Why::hint>(seats_[i].pid));
+    }
+    return pids;
+  }
+
   // Whether the group is there, or somebody may only be about to delete it.
   bool is_there() const noexcept {
     const std::uint64_t closed = load_seq_cst<Edge::group>(header_->closed);

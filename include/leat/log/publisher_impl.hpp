@@ -10,6 +10,7 @@
 #include "leat/base/replace.hpp"
 #include "leat/log/durable_wait.hpp"
 #include "leat/log/participants.hpp"
+#include "leat/log/room_holders.hpp"
 #include "leat/log/wait_fd.hpp"
 #include "leat/topic.hpp"
 
@@ -167,6 +168,14 @@ LEAT_INLINE Result<int> Publisher::room_fd(std::optional<std::uint32_t> partitio
     writer.set_room_fd(std::move(*made));
   }
   return writer.room_fd()->fd();
+}
+
+LEAT_INLINE Result<std::vector<RoomHolder>> Publisher::waiting_for(
+    std::optional<std::uint32_t> partition) const {
+  if (participant_.forked()) return Errc::forked;
+  const std::uint32_t which = partition.value_or(home_partition_);
+  if (which >= writers_.size()) return Errc::invalid_argument;
+  return detail::RoomHolders{participant_.topic(), which}.find();
 }
 
 LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept

@@ -114,6 +114,7 @@ class Roller {
 
  private:
   friend class Shrinker;
+  friend class RoomHolders;
   static constexpr std::uint64_t kNoRoom = kNoSegment;
   enum class Holder { none, reader, pin, claim, repair, announcement };
 

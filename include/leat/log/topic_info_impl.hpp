@@ -2,12 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "leat/base/config.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "leat/log/gap_finder.hpp"
+#include "leat/log/room_holders.hpp"
 #include "leat/log/segments.hpp"
 #include "leat/topic.hpp"
 
@@ -56,10 +58,7 @@ inline std::vector<OpenClaim> claims_that_block(const MappedTopic& topic) {
 struct PartitionDescription {
   PartitionInfo info;
   std::uint64_t oldest_segment = 0;
-  std::uint64_t current = 0;
-  std::uint64_t max_segments = 0;
-
-  bool has_other_room() const noexcept { return current - oldest_segment + 1 < max_segments; }
+  bool is_full = false;  // somebody keeps it from taking another segment
 };
 
 inline PartitionDescription describe_partition(MappedTopic& topic, std::uint32_t partition) {
@@ -69,24 +68,20 @@ inline PartitionDescription describe_partition(MappedTopic& topic, std::uint32_t
   PartitionDescription description;
   for (int attempt = 0; attempt < 1000; ++attempt) {  // A busy topic may change meanwhile.
     description.oldest_segment = load_seq_cst<Edge::retire>(view.control->oldest_segment);
-    description.current = load_acquire<Edge::segment_open>(view.control->current);
+    const std::uint64_t current = load_acquire<Edge::segment_open>(view.control->current);
     const std::uint64_t claim = load_acquire<Edge::claim>(view.control->claim);
     auto first = find_segment(topic, view, description.oldest_segment);
-    auto newest = find_segment(topic, view, description.current);
-    if (!first || !newest || layout.segment(claim) != layout.truncate_segment(description.current))
-      continue;
+    auto newest = find_segment(topic, view, current);
+    if (!first || !newest || layout.segment(claim) != layout.truncate_segment(current)) continue;
     description.info.start = first->base_offset;
     description.info.end = newest->base_offset + layout.records(claim);
-    description.info.used_bytes =
-        (description.current - description.oldest_segment) * geometry.segment_size +
-        layout.granules(claim) * kGranule;
+    description.info.used_bytes = (current - description.oldest_segment) * geometry.segment_size +
+                                  layout.granules(claim) * kGranule;
     break;
   }
   const SegmentMemory memory{topic, partition};
   const std::uint64_t segments = geometry.grows() ? memory.count() : geometry.segment_count;
   description.info.capacity_bytes = segments * geometry.segment_size;
-  description.max_segments =
-      geometry.grows() ? std::max(segments, memory.maximum()) : geometry.segment_count;
   return description;
 }
 
@@ -156,7 +151,7 @@ inline std::vector<PartitionInfo> extents_of(MappedTopic& topic) {
 
 // Adds a subscriber's state in one partition. `whole`: with what is in files, and the gaps.
 inline void add_reader(ParticipantInfo& info, const PartitionSlot& line, const PartitionInfo& whole,
-                       const PartitionDescription& partition, bool retain_all) {
+                       const PartitionDescription& partition) {
   const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);
   if (mode == static_cast<std::uint64_t>(ReaderMode::none)) return;
   const std::uint64_t offset = load_relaxed<Why::hint>(line.cursor_offset);
@@ -164,7 +159,7 @@ inline void add_reader(ParticipantInfo& info, const PartitionSlot& line, const P
   info.lag += whole.count_from(offset);
   if (mode != static_cast<std::uint64_t>(ReaderMode::gating)) {
     info.role = "lossy-subscriber";
-  } else if (!retain_all && !partition.has_other_room() &&
+  } else if (partition.is_full &&
              load_acquire<Edge::cursor>(line.cursor_segment) <= partition.oldest_segment) {
     info.blocking = true;
   }
@@ -210,8 +205,10 @@ LEAT_INLINE TopicInfo Topic::info() const {
   info.evict_after = std::chrono::nanoseconds{geometry.evict_after_ns};
   std::vector<PartitionDescription> partitions;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    const PartitionDescription& description =
-        partitions.emplace_back(describe_partition(*topic_, i));
+    PartitionDescription& description = partitions.emplace_back(describe_partition(*topic_, i));
+    std::vector<RoomHolder> holders = RoomHolders{*topic_, i}.find();
+    description.is_full = !holders.empty();
+    std::ranges::move(holders, std::back_inserter(info.room_holders));
     info.capacity_bytes = std::max(info.capacity_bytes, description.info.capacity_bytes);
     info.max_capacity_bytes =
         (geometry.grows() ? SegmentMemory{*topic_, i}.maximum() : geometry.segment_count) *
@@ -236,8 +233,7 @@ LEAT_INLINE TopicInfo Topic::info() const {
                                [&](const OpenClaim& claim) { return claim.slot == slot; });
     for (std::uint32_t i = 0; role == ParticipantRole::subscriber && i < geometry.partition_count;
          ++i) {
-      add_reader(one, topic_->partition(i).slots[slot], info.partitions[i], partitions[i],
-                 info.retain_all);
+      add_reader(one, topic_->partition(i).slots[slot], info.partitions[i], partitions[i]);
     }
     info.participants.push_back(std::move(one));
   }

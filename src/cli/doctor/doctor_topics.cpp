@@ -3,9 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <optional>
+#include <thread>
 
 #include "cli/cli.hpp"
+#include "cli/topic/room_holders.hpp"
+#include "description/topic_description.hpp"
 #include "doctor.hpp"
 #include "leat/admin.hpp"
 #include "leat/os/os.hpp"
@@ -44,6 +49,12 @@ std::string names_text(const std::vector<std::string>& names) {
 
 namespace {
 
+// A topic without room, and how much was published when it was looked at.
+struct FullTopic {
+  Topic topic;
+  std::uint64_t published;
+};
+
 struct Topics {
   std::vector<std::string> usable;
   std::vector<std::string> unused;
@@ -52,14 +63,17 @@ struct Topics {
   std::vector<std::string> foreign;     // Files and directories of other programs.
   std::vector<std::string> forbidden;
   std::vector<std::string> idle_groups;  // "topic/group (12 records)"
+  std::vector<FullTopic> full;
   std::uint64_t bytes = 0;
   std::uint64_t unused_bytes = 0;
 };
 
-// Finds groups that hold records and have no members.
-void inspect_groups(const std::string& directory, const std::string& name, Topics& topics) {
+// Finds groups that hold records and have no members, and whether the topic is full.
+void inspect_room(const std::string& directory, const std::string& name, Topics& topics) {
   auto topic = Topic::open(name, Deadline::immediate(), directory);
   if (!topic) return;
+  if (const TopicInfo info = topic->info(); !info.room_holders.empty())
+    topics.full.push_back({*topic, description::total_published(info)});
   auto names = topic->group_names();
   if (!names) return;
   std::sort(names->begin(), names->end());
@@ -99,7 +113,24 @@ void inspect_topic(const std::string& directory, const std::string& name, Topics
     topics.unused_bytes += bytes;
   }
   // Opening a durable topic that nobody has open would recover and close it.
-  if (!memory->is_durable || !memory->living.empty()) inspect_groups(directory, name, topics);
+  if (!memory->is_durable || !memory->living.empty()) inspect_room(directory, name, topics);
+}
+
+// Topics that take nothing. One that was only full for a moment, because its readers are slow, is not meant.
+std::optional<Finding> blocked_finding(const std::vector<FullTopic>& full) {
+  Finding finding{.name = "blocked", .severity = Severity::problem};
+  std::vector<std::string> names;
+  if (!full.empty()) std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  for (const FullTopic& one : full) {
+    const TopicInfo info = one.topic.info();
+    if (info.room_holders.empty() || description::total_published(info) != one.published) continue;
+    const HoldersText text = holders_text(one.topic.name(), info.room_holders);
+    if (names.empty()) finding.advice = text.remedy;
+    names.push_back(fmt::format("{} (waits for {})", one.topic.name(), text.who));
+  }
+  finding.found = "full, so that publishers wait or fail: " + names_text(names);
+  finding.facts = {{"topics", names}};
+  return names.empty() ? std::nullopt : std::optional{std::move(finding)};
 }
 
 }  // namespace
@@ -193,6 +224,7 @@ std::vector<Finding> examine_topics(const std::string& directory) {
                         .advice = "nothing to do: whoever needs their room or place takes it over",
                         .facts = {{"topics", topics.with_dead}}});
   }
+  if (auto blocked = blocked_finding(topics.full)) findings.push_back(std::move(*blocked));
   if (!topics.idle_groups.empty()) {
     findings.push_back(
         {.name = "idle groups",

@@ -65,7 +65,7 @@ Topic open_or_create_topic(const PubArguments& arguments, const StopOnSignal& si
   for (const Deadline deadline{std::chrono::seconds{5}};;) {
     auto opened = Topic::open(name);
     if (opened) return std::move(*opened);
-    if (opened.error().code != Errc::not_found) fail(opened.error(), name);
+    if (opened.error().code != Errc::not_found || arguments.no_create) fail(opened.error(), name);
     check_new_topic(arguments);
     check_room(topics_directory(), TopicOptions::kDefaultCapacity);
     auto created = Topic::create(name);
@@ -99,8 +99,12 @@ void send_generated(Sender& sender, const PubArguments& arguments, const StopOnS
 }
 
 void send_messages(Sender& sender, const PubArguments& arguments, const StopOnSignal& signals) {
-  for (const std::string& message : arguments.messages) {
-    if (!sender.send(message)) throw signals.failure(sender.what_was_published());
+  const std::vector<std::string>& messages = arguments.messages;
+  const std::uint64_t count = arguments.count.value_or(messages.size());
+  while (sender.sent() < count) {
+    const std::string& message = messages[sender.sent() % messages.size()];
+    if (signals.stopped() || !sender.send(message))
+      throw signals.failure(sender.what_was_published());
   }
 }
 
@@ -165,7 +169,6 @@ void check(PubArguments& arguments, bool has_delimiter) {
   check_at_most_one({message, file, generate});
   check_at_most_one({json, delimiter, null, length_prefixed});
   check_at_most_one({json, key_separator});
-  check_at_most_one({message, {"--count", arguments.count.has_value()}});
   for (const Given& other : {delimiter, null, length_prefixed}) check_at_most_one({message, other});
   for (const Given& other : {json, key_separator, delimiter, null, length_prefixed})
     check_at_most_one({generate, other});
@@ -248,7 +251,11 @@ void add_options(CLI::App& command, PubArguments& arguments) {
   add_number(
       command, "-p,--partition", arguments.partition, 0, TopicLimits::kMaxPartitions - 1,
       "Publish into this partition; by default the key decides, without a key the publisher");
-  add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
+  add_number(command, "-n,--count", arguments.count, 1, kAny,
+             "Stop after so many records; MESSAGE is repeated until then");
+  add_duration(command, "--timeout", arguments.timeout,
+               "Fail if a full topic takes nothing, or the disk, for this long; by default never");
+  command.add_flag("--no-create", arguments.no_create, "Fail if the topic does not exist");
   command.add_flag(
       "--sync", arguments.sync,
       "Durable topics: wait until everything is on stable storage, as with --durable fsync");
@@ -278,8 +285,8 @@ void add_pub_command(CLI::App& app) {
     }
     check(*arguments, command->count("--delimiter") != 0);
     if (broker->is_given()) {
-      check_only(*command,
-                 {"--file", "--delimiter", "--null", "--length-prefixed", "--count", "--generate"});
+      check_only(*command, {"--file", "--delimiter", "--null", "--length-prefixed", "--count",
+                            "--generate", "--timeout"});
     }
     publish(*arguments, *broker);
   });

@@ -6,6 +6,7 @@
 // pub.cpp decides where records come from; pub_sender.cpp publishes them here, remote_pub.cpp at a broker.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/stop_on_signal.hpp"
+#include "leat/deadline.hpp"
 #include "leat/publisher.hpp"
 
 namespace leat::cli {
@@ -28,6 +30,8 @@ struct PubArguments {
   std::optional<std::uint64_t> generate_bytes;
   std::optional<std::uint64_t> count;
   std::optional<std::uint64_t> partition;
+  std::chrono::nanoseconds timeout{0};  // 0: none
+  bool no_create = false;
   bool null = false;
   bool length_prefixed = false;
   bool json = false;
@@ -67,8 +71,23 @@ class Sender {
   virtual std::size_t limit() const noexcept = 0;
 
  protected:
+  // How long it waits before it says for what, and again before it looks whether that has changed.
+  static constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds{1};
+
+  // When a wait that begins now is given up.
+  Deadline give_up_at() const noexcept {
+    return arguments_.timeout.count() == 0 ? Deadline::never() : Deadline{arguments_.timeout};
+  }
+  // Prints for what it waits, unless that is what it printed last.
+  void say(const std::string& sentence);
+  // What ends the command when --timeout has passed: ": 2s have passed, and topic 'news' is full".
+  Failure gave_up(const std::string& sentence) const;
+
   const PubArguments& arguments_;
   std::uint64_t sent_ = 0;
+
+ private:
+  std::string said_;
 };
 
 // Publishes to a topic of this machine, with the key, headers and partition given on the command line.
@@ -86,6 +105,9 @@ class TopicSender final : public Sender {
  private:
   bool send_json(std::string_view text);
   bool publish(const NewRecord& record);
+  Result<std::uint64_t> wait_and_publish(const NewRecord& record);
+  // "topic 'news' is full and waits for group 'wokers', which has no members: `leat …"
+  std::string what_is_full(const NewRecord& record) const;
 
   const Topic& topic_;
   std::vector<Header> headers_;

@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "cli/topic/room_holders.hpp"
 #include "json_record.hpp"
 #include "leat/admin.hpp"
 #include "pub.hpp"
@@ -88,9 +93,17 @@ TopicSender::TopicSender(const Topic& topic, const PubArguments& arguments,
 
 void TopicSender::settle() {
   if (!syncs_) return;
-  auto flushed = publisher_.flush(Deadline::never(), stop_);
-  if (!flushed && !stop_.stop_requested())
-    fail_to_sync(flushed.error(), topic_.name(), what_was_sent());
+  for (const Deadline end = give_up_at();;) {
+    auto flushed = publisher_.flush(end.at_most_ns(kPatience.count()), stop_);
+    if (flushed || stop_.stop_requested()) return;
+    const bool is_slow = flushed.error() == Errc::not_durable && flushed.error().system_error == 0;
+    if (!is_slow || end.passed())
+      fail_to_sync(flushed.error(), topic_.name(), what_was_sent());
+    say(
+        fmt::format("topic '{0}' has the records, and waits for the disk: `leat topic info {0}` "
+                    "shows its state",
+                    topic_.name()));
+  }
 }
 
 bool TopicSender::send(std::string_view text) {
@@ -123,7 +136,8 @@ bool TopicSender::send_json(std::string_view text) {
 
 bool TopicSender::publish(const NewRecord& record) {
   while (true) {
-    auto offset = publisher_.publish(record, Deadline::never(), stop_);
+    auto offset = publisher_.publish(record, Deadline::immediate(), stop_);
+    if (offset.error() == Errc::full) offset = wait_and_publish(record);
     if (offset) {
       ++sent_;
       return true;
@@ -145,6 +159,30 @@ bool TopicSender::publish(const NewRecord& record) {
   }
 }
 
+Result<std::uint64_t> TopicSender::wait_and_publish(const NewRecord& record) {
+  for (const Deadline end = give_up_at();;) {
+    auto offset = publisher_.publish(record, end.at_most_ns(kPatience.count()), stop_);
+    if (offset.error() != Errc::timeout) return offset;
+    const std::string sentence = what_is_full(record);
+    if (end.passed()) throw gave_up(sentence);
+    say(sentence);
+  }
+}
+
+std::string TopicSender::what_is_full(const NewRecord& record) const {
+  std::vector<RoomHolder> holders;
+  const bool is_known = record.partition || !record.key;
+  for (std::uint32_t i = 0; i < (is_known ? 1 : topic_.partitions()); ++i) {
+    auto some = publisher_.waiting_for(is_known ? record.partition : i);
+    if (some) std::ranges::move(*some, std::back_inserter(holders));
+  }
+  if (holders.empty())
+    return fmt::format("topic '{0}' is full: `leat topic info {0}` shows why", topic_.name());
+  const HoldersText text = holders_text(topic_.name(), std::move(holders));
+  return fmt::format("topic '{}' is full and waits for {}: {}", topic_.name(), text.who,
+                     text.remedy);
+}
+
 Failure TopicSender::too_large(std::uint64_t size, bool or_more) const {
   const bool is_plain = !arguments_.json && separator_.empty() && headers_.empty();
   return Failure{
@@ -155,6 +193,18 @@ Failure TopicSender::too_large(std::uint64_t size, bool or_more) const {
           arguments_.unit(), sent_ + 1, number_text(size), or_more ? " or more" : "",
           is_plain ? "" : " with key and headers", topic_.name(), number_text(limit()),
           topic_for(size + time_size_), what_was_sent(), arguments_.unit())};
+}
+
+void Sender::say(const std::string& sentence) {
+  if (sentence == said_) return;
+  print_notice(sentence);
+  said_ = sentence;
+}
+
+Failure Sender::gave_up(const std::string& sentence) const {
+  return Failure{kExitFull,
+                 fmt::format("nothing could be published for {}: {}{}",
+                             duration_text(arguments_.timeout), sentence, what_was_sent())};
 }
 
 std::string Sender::what_was_sent() const {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "cli/remote/remote.hpp"
 #include "cli/table.hpp"
 #include "room.hpp"
+#include "room_holders.hpp"
 #include "tool/terminal.hpp"
 #include "topic_description.hpp"
 
@@ -58,8 +60,12 @@ std::string groups_text(const TopicDescription& description) {
   std::string text;
   for (const GroupInfo& group : description.groups) {
     text += text.empty() ? "" : ", ";
-    text += fmt::format("{} (lag {}, {} member{})", group.name, number_text(group.lag),
-                        group.members.size(), group.members.size() == 1 ? "" : "s");
+    const bool is_blocking =
+        std::ranges::find(description.info.room_holders, group.name, &RoomHolder::group) !=
+        description.info.room_holders.end();
+    text += fmt::format("{} (lag {}, {} member{}{})", group.name, number_text(group.lag),
+                        group.members.size(), group.members.size() == 1 ? "" : "s",
+                        is_blocking ? tool::styled(tool::Style::red, ", blocking") : "");
   }
   return text.empty() ? "none" : text;
 }
@@ -137,6 +143,10 @@ void info(const std::string& name, bool json) {
       size_text(total_used(description.info)), created_text(description), groups_text(description));
   if (description.info.durable)
     fmt::print("durable   {}\n", durable_text(*description.info.durable));
+  if (!description.info.room_holders.empty()) {
+    const HoldersText text = holders_text(name, description.info.room_holders);
+    fmt::print("full      waits for {}: {}\n", text.who, text.remedy);
+  }
   fmt::print("\n{}\n{}", partitions_text(description.info), participants_text(description.info));
 }
 
