@@ -81,8 +81,39 @@ def test_from_beyond_the_end_waits_for_that_offset(leat):
     leat("pub", "t", input="0\n1\n", check=True)
     sub = leat.start("sub", "t", "--from", "4", "--count", "2", "--format", "%o %s\\n")
     attached(leat, "t")
+    assert sub.stderr.readline() == "leat: topic 't' ends at 2; waiting for 4\n"
     leat("pub", "t", input="2\n3\n4\n5\n6\n", check=True)
     assert sub.communicate(timeout=20) == ("4 4\n5 5\n", "")
+
+
+def test_offset_of_a_topic_that_was_made_anew_is_an_error_with_exit(leat):
+    leat("pub", "t", *"0123456789", check=True)
+    leat("rm", "t", check=True)
+    leat("pub", "t", "a", "b", check=True)
+    done = leat("sub", "t", "--from", "10", "--exit")
+    one_line(done, 3, "topic 't' ends at 2, before offset 10", "made anew", "leat topic info t")
+    assert done.stdout == ""
+    at_end = leat("sub", "t", "--from", "2", "--exit", check=True)
+    assert (at_end.stdout, at_end.stderr) == ("", "")
+    one_line(leat("sub", "t", "--from", "10", "--exit", "--group", "g"), 2, "no such offset", "it ends at 2")
+
+
+def test_offset_beyond_the_end_of_a_partition(leat):
+    leat("topic", "create", "t", "--partitions", "2", check=True)
+    leat("pub", "t", "-p", "1", "a", "b", check=True)
+    assert leat("sub", "t", "-p", "1", "--from", "1", "--exit", check=True).stdout == "b\n"
+    one_line(leat("sub", "t", "-p", "1", "--from", "3", "--exit"), 3, "partition 1 of topic 't' ends at 2,")
+    leat("group", "create", "t", "g", check=True)
+    one_line(leat("group", "seek", "t", "g", "3", "-p", "1"), 2, "partition 1 of topic 't'", "it ends at 2")
+
+
+def test_offset_of_a_topic_that_is_waited_for(leat):
+    sub = leat.start("sub", "t", "--from", "1", "--count", "1")
+    assert "waiting for topic 't'" in sub.stderr.readline()
+    leat("topic", "create", "t", check=True)
+    assert sub.stderr.readline() == "leat: topic 't' ends at 0; waiting for 1\n"
+    leat("pub", "t", "a", "b", check=True)
+    assert sub.communicate(timeout=20) == ("b\n", "")
 
 
 def test_from_a_time_needs_timestamps(leat):

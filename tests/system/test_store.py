@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from test_cli import one_line
+
 TOPIC = "orders"
 
 
@@ -63,7 +65,12 @@ def test_dump_prints_a_range(leat, data):
     done = leat("dump", TOPIC, "--from", 2, "--to", 4, "--partition", 0, check=True)
     assert done.stdout == "0 2 \n0 3 fourth\n0 4 gap of 1: aborted\n"
     assert leat("dump", TOPIC, "--partition", 1, check=True).stdout.endswith(" key=bob hello\n")
-    assert leat("dump", TOPIC, "--from", 100, check=True).stdout == ""
+
+
+def test_dump_from_beyond_the_end(leat, data):
+    assert leat("dump", TOPIC, "--from", 12, check=True).stdout == ""  # Exactly at the end of partition 0.
+    one_line(leat("dump", TOPIC, "--from", 13), 3, "--from 13", f"topic '{TOPIC}' ends before that")
+    one_line(leat("dump", TOPIC, "--from", 2, "-p", 1), 3, f"partition 1 of topic '{TOPIC}'")
 
 
 def test_dump_as_json_is_what_sub_prints(leat, data):

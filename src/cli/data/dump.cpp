@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/cli.hpp"
 #include "cli/records/record_format.hpp"
@@ -109,6 +110,23 @@ void append_gap(const Event& gap, const DumpArguments& arguments, std::string& t
                     name_of(gap.reason));
 }
 
+// Fails if --from lies beyond the end of all these partitions: if none has the offset before it.
+void check_begin(const DataFiles& data, FilesReader& reader,
+                 const std::vector<std::uint32_t>& partitions, const DumpArguments& arguments) {
+  if (arguments.from == 0) return;
+  for (const std::uint32_t partition : partitions) {
+    if (auto found = reader.seek(partition, arguments.from - 1); !found) fail(found.error(), data);
+    FilesEntry entry;
+    auto more = reader.next(entry);
+    if (!more) fail(more.error(), data);
+    if (*more) return;
+  }
+  const std::string of =
+      arguments.partition ? fmt::format("partition {} of ", *arguments.partition) : "";
+  throw Failure{kExitNotThere, fmt::format("--from {}: {}topic '{}' ends before that",
+                                           arguments.from, of, arguments.topic)};
+}
+
 // Writes one partition's records; false if nobody reads the output any more.
 bool dump_partition(const DataFiles& data, FilesReader& reader, std::uint32_t partition,
                     const DumpArguments& arguments, Output& output) {
@@ -141,12 +159,16 @@ void dump(const DumpArguments& arguments) {
                               *arguments.partition, arguments.topic, partitions - 1)};
   auto reader = data.files.reader();
   if (!reader) fail(reader.error(), data);
+  std::vector<std::uint32_t> chosen;
+  for (std::uint32_t i = 0; i < partitions; ++i) {
+    if (!arguments.partition || *arguments.partition == i) chosen.push_back(i);
+  }
+  check_begin(data, *reader, chosen, arguments);
   std::signal(SIGPIPE, SIG_IGN);
   const StopOnSignal signals;
   Output output{signals};
-  for (std::uint32_t i = 0; i < partitions; ++i) {
-    if (arguments.partition && *arguments.partition != i) continue;
-    if (!dump_partition(data, *reader, i, arguments, output)) break;
+  for (const std::uint32_t partition : chosen) {
+    if (!dump_partition(data, *reader, partition, arguments, output)) break;
   }
   output.flush();
 }

@@ -195,11 +195,12 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
                     "--timestamps",
                     arguments.from, topic.name())};
   }
-  if (group.error().code == Errc::invalid_argument && parse_number(arguments.from)) {
+  const std::uint64_t offset = parse_number(arguments.from).value_or(0);
+  if (group.error().code == Errc::invalid_argument && offset > topic.end_offset(0)) {
     throw Failure{kExitUsage,
-                  fmt::format("--from {}: topic '{}' has no such offset yet: a group begins at an "
-                              "offset up to the end (leat topic info {})",
-                              arguments.from, topic.name(), topic.name())};
+                  fmt::format("--from {}: topic '{}' has no such offset yet: it ends at {}, and a "
+                              "group begins at an offset up to the end",
+                              arguments.from, topic.name(), topic.end_offset(0))};
   }
   if (group.error().code == Errc::invalid_argument && options.max_deliveries != 0) {
     throw Failure{kExitUsage,
@@ -421,9 +422,11 @@ void seek(const Arguments& arguments) {
   if (moved.error().code == Errc::invalid_argument) {
     throw Failure{
         kExitUsage,
-        fmt::format("{}: topic '{}' has no such offset yet: a group moves to an offset up "
-                    "to the end (leat topic info {})",
-                    arguments.place, topic.name(), topic.name())};
+        fmt::format("{}: {}topic '{}' has no such offset yet: it ends at {}, and a group moves to "
+                    "an offset up to the end",
+                    arguments.place,
+                    partition ? fmt::format("partition {} of ", *partition) : std::string{},
+                    topic.name(), topic.end_offset(partition.value_or(0)))};
   }
   fail_group(moved.error(), topic.name(), arguments.name);
 }

@@ -153,7 +153,7 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
           .add_option(
               "-o,--from", arguments.from,
               "Where to begin: end or latest, beginning or earliest, an offset (waits for it if it "
-              "is beyond the end), -10 for the last ten of each partition, 1h for what is not "
+              "is beyond the end; with --exit that is an error), -10 for the last ten of each partition, 1h for what is not "
               "older "
               "than an hour, or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
               "milliseconds since 1970")

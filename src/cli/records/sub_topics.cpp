@@ -111,6 +111,7 @@ class Source {
         subscriber_{open(topic_, arguments, was_missing)},
         was_lossy_{subscriber_.is_lossy()} {
     if (is_beginning(arguments.from)) report_beginning();
+    if (const auto offset = parse_number(arguments.from)) check_end(*offset, arguments);
     const std::string of_topic = arguments.has_several_topics() ? topic_.name() + ", " : "";
     subscriber_.on_event([of_topic](const Event& event) { report_gap(event, of_topic); });
   }
@@ -176,6 +177,21 @@ class Source {
       if (reads(i)) offsets.push_back(subscriber_.offset(i));
     }
     report_where_it_begins(topic_, offsets);
+  }
+
+  // A saved offset may be that of an earlier topic of the same name.
+  void check_end(std::uint64_t offset, const SubArguments& arguments) const {
+    const std::uint64_t end = topic_.end_offset(static_cast<std::uint32_t>(partition_.value_or(0)));
+    if (offset <= end) return;
+    const std::string ends = fmt::format(
+        "{}topic '{}' ends at {}", partition_ ? fmt::format("partition {} of ", *partition_) : "",
+        topic_.name(), end);
+    if (!arguments.exit_at_end)
+      return print_notice(fmt::format("{}; waiting for {}", ends, offset));
+    throw Failure{kExitNotThere,
+                  fmt::format("{}, before offset {}; if it was deleted and made anew, `leat topic "
+                              "info {}` shows another id than before",
+                              ends, offset, topic_.name())};
   }
 
   Topic topic_;
