@@ -1,12 +1,13 @@
 """If these tests failed, `leat sub` would begin at the wrong record, not wait for its topic, or not end
 when it should."""
+import json
 import subprocess
 import time
 from datetime import datetime, timezone
 
 import pytest
 
-from test_cli import info, one_line
+from test_cli import info, one_line, wait_until
 from test_pub_sub import Reader, attached, heeds_signals, read_all
 
 
@@ -239,3 +240,89 @@ def test_waiting_costs_no_processor_time(leat):
     before = ticks()
     time.sleep(3)
     assert ticks() - before <= 1  # Of 300 ticks.
+
+
+# --- --timeout ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [[], ["--group", "g"]], ids=lambda options: " ".join(options) or "alone")
+def test_timeout_without_a_record_is_an_error(leat, options):
+    leat("pub", "t", "old", check=True)
+    leat("group", "create", "t", "g", check=True)
+    done = leat("sub", "t", "--timeout", "100ms", *options)
+    one_line(done, 1, "no record came within 100ms")
+    assert done.stdout == "" and info(leat, "t")["participants"] == []
+
+
+def test_timeout_after_records(leat):
+    leat("pub", "t", "a", "b", check=True)
+    leat("group", "create", "t", "g", "--from", "beginning", check=True)
+    for options in (["--from", "beginning"], ["--group", "g"]):
+        done = leat("sub", "t", "--timeout", "100ms", *options)
+        one_line(done, 1, "no record came within 100ms")
+        assert done.stdout == "a\nb\n"
+    # Whoever gets what was asked for does not wait.
+    assert leat("sub", "t", "--from", "beginning", "--timeout", "1h", "--count", "2", check=True).stdout == "a\nb\n"
+    assert leat("sub", "t", "--from", "beginning", "--timeout", "1h", "--exit", check=True).stdout == "a\nb\n"
+
+
+def test_timeout_is_counted_from_the_last_record(leat):
+    leat("topic", "create", "t", check=True)
+    sub = leat.start("sub", "t", "--timeout", "1500ms")
+    attached(leat, "t")
+    pub = leat.start("pub", "t")
+    begin = time.monotonic()
+    count = 0
+    while time.monotonic() < begin + 1.8:
+        pub.stdin.write(f"{count}\n")
+        pub.stdin.flush()
+        count += 1
+        time.sleep(0.05)
+    output, errors = sub.communicate(timeout=20)
+    assert sub.returncode == 1 and errors == "leat: no record came within 1500ms\n"
+    assert output.split() == [str(i) for i in range(count)]
+
+
+def test_timeout_while_topics_are_missing(leat):
+    for options in ([], ["--group", "g"], ["--from", "beginning"]):
+        done = leat("sub", "a", "--timeout", "100ms", *options)
+        assert done.returncode == 3
+        assert done.stderr.splitlines()[1:] == ["leat: topic 'a' was not created within 100ms"]
+    done = leat("sub", "a", "b", "--timeout", "100ms")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[2:] == ["leat: none of the topics was created within 100ms"]
+    leat("topic", "create", "b", check=True)
+    done = leat("sub", "a", "b", "--timeout", "100ms")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == ["leat: no record came within 100ms"]
+
+
+def test_timeout_ends_the_wait_for_what_other_members_hold(leat):
+    leat("pub", "t", "--generate", "5000", "--count", "64", check=True)
+    leat("group", "create", "t", "g", "--from", "beginning", check=True)
+    holder = leat.start("sub", "t", "--group", "g")  # Its pipe is full long before it has written all.
+    wait_until(lambda: json.loads(leat("group", "info", "t", "g", "--json", check=True).stdout)["lag"] == 0)
+    done = leat("sub", "t", "--group", "g", "--exit", "--timeout", "100ms")
+    one_line(done, 1, "no record came within 100ms")
+    assert holder.poll() is None
+
+
+@pytest.mark.parametrize("value", ["0s", "5", "soon"])
+def test_timeout_is_a_duration(leat, value):
+    one_line(leat("sub", "t", "--timeout", value), 2, "--timeout", f"'{value}'", "500ms")
+
+
+# --- --no-create ----------------------------------------------------------------------------------
+
+def test_no_create_refuses_what_is_missing(leat):
+    one_line(leat("sub", "nwes", "--no-create"), 3, "'nwes'", "topic list")
+    leat("pub", "news", "a", check=True)
+    leat("group", "create", "news", "workers", "--from", "beginning", check=True)
+    one_line(leat("sub", "news", "nwes", "--no-create"), 3, "'nwes'", "did you mean 'news'?")
+    one_line(leat("sub", "nwes", "--no-create", "--group", "workers"), 3, "'nwes'")
+    one_line(leat("sub", "news", "--no-create", "--group", "wokers"), 3, "no group 'wokers'",
+             "did you mean 'workers'?", "leat group list news")
+    assert [one["name"] for one in info(leat, "news")["groups"]] == ["workers"]
+    assert leat("sub", "news", "--no-create", "--group", "workers", "--exit", check=True).stdout == "a\n"
+    assert leat("sub", "news", "--no-create", "--from", "0", "--count", "1", check=True).stdout == "a\n"
+    one_line(leat("sub", "news", "--no-create", "--group", "workers", "--from", "0", "--lease", "1s"), 2,
+             "--from, --lease", "--no-create")

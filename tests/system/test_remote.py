@@ -162,6 +162,18 @@ def test_lines_go_there_and_come_back(broker, at):
     broker.stats_become("test", queue_size=0, messages_sent=5000)
 
 
+def test_timeout_ends_a_puller_that_has_acknowledged(broker, at):
+    # Breaks: a script that waits for an answer hangs, or gets a message once more.
+    ok(at("pub", "test", "x"))
+    done = at("sub", "test", "--group", "lightq", "--timeout", "1s")
+    one_line(done, 1, "no record came within 1s")
+    assert done.stdout == "x\n"
+    for options in ([], ["--group", "lightq"]):
+        done = at("sub", "test", "--timeout", "100ms", *options)
+        one_line(done, 1, "no record came within 100ms")
+        assert done.stdout == ""
+
+
 def test_pub_takes_what_it_takes_here(broker, at, tmp_path):
     # Breaks: scripts need other options for another machine.
     file = tmp_path / "file"
@@ -298,6 +310,7 @@ def test_seek_that_fails_says_why(broker, at):
     (["pub", "test", "--sync", "x"], ["--sync"]),
     (["sub", "test", "--json"], ["--json"]), (["sub", "test", "--format", "%s"], ["--format"]),
     (["sub", "test", "--from", "beginning"], ["--from"]), (["sub", "test", "--exit"], ["--exit"]),
+    (["sub", "test", "--no-create"], ["--no-create"]),
     (["sub", "test", "--lossy"], ["--lossy"]), (["sub", "test", "--read", "durable"], ["--read"]),
     (["sub", "test", "other"], ["one topic"]), (["sub", "test", "--group", "mine"], ["lightq"]),
     (["topic", "create", "x", "--capacity", "1MiB"], ["--capacity"]),

@@ -59,6 +59,15 @@ std::string text_format(const SubArguments& arguments) {
 
 }  // namespace
 
+void RecordTimer::fail(const std::vector<std::string>& missing) const {
+  const std::string within = "within " + duration_text(timeout_);
+  if (missing.empty()) throw Failure{fmt::format("no record came {}", within)};
+  throw Failure{kExitNotThere,
+                missing.size() == 1
+                    ? fmt::format("topic '{}' was not created {}", missing.front(), within)
+                    : fmt::format("none of the topics was created {}", within)};
+}
+
 RecordWriter::RecordWriter(const SubArguments& arguments)
     : format_{RecordFormat::parse(arguments.format ? *arguments.format : text_format(arguments))},
       json_{arguments.json},
@@ -92,6 +101,10 @@ void check_group(const SubArguments& arguments) {
     }
     if (tool::without_controls(arguments.member) != arguments.member)
       throw Failure{kExitUsage, "--member: the name has a control character"};
+    if (arguments.no_create && !arguments.given_group_options.empty())
+      throw Failure{kExitUsage, fmt::format("{}: only for a group that is created, which "
+                                            "--no-create excludes",
+                                            arguments.given_group_options)};
     return;
   }
   std::string useless = arguments.given_group_options;
@@ -133,7 +146,7 @@ void subscribe(const SubArguments& arguments, const BrokerOptions& broker) {
   check(arguments);
   const RecordWriter writer{arguments};
   if (!broker.is_given())
-    usable_directory(arguments.exit_at_end ? Missing::fails_if_named : Missing::is_made);
+    usable_directory(arguments.needs_topics() ? Missing::fails_if_named : Missing::is_made);
   std::signal(SIGPIPE, SIG_IGN);  // When the reader closes the pipe, this command ends quietly.
   const StopOnSignal signals;
   if (broker.is_given())
@@ -146,7 +159,8 @@ void subscribe(const SubArguments& arguments, const BrokerOptions& broker) {
 
 CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
   add_words(command, "TOPIC", arguments.topics,
-            "The topics; those that are missing are waited for, unless --exit is given")
+            "The topics; those that are missing are waited for, unless --exit or --no-create is "
+            "given")
       ->required();
   CLI::Option* from =
       command
@@ -162,6 +176,12 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
   add_number(command, "-n,--count", arguments.count, 1, std::numeric_limits<std::uint64_t>::max(),
              "Leave after so many records");
   command.add_flag("-e,--exit", arguments.exit_at_end, "Leave when the end is reached");
+  add_duration(
+      command, "--timeout", arguments.timeout,
+      "Leave, with exit code 1, when no record has come for so long: since the last one, or "
+      "since the start");
+  command.add_flag("--no-create", arguments.no_create,
+                   "A missing topic or group is an error: do not wait for it or create it");
   command.add_flag("--lossy", arguments.lossy,
                    "Never hold up publishers; lose records when too slow");
   command
@@ -221,10 +241,12 @@ void add_sub_command(CLI::App& app) {
       "Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
       "  leat sub news orders --from -10\n"
       "  leat sub news --from @2024-05-01T12:00:00Z --exit --json\n"
-      "  leat sub orders --group workers");
+      "  leat sub orders --group workers\n"
+      "  leat sub answers --count 1 --timeout 5s");
   command->callback([arguments, from, of_group, broker, command] {
     if (broker->is_given())
-      check_only(*command, {"--count", "--delimiter", "--null", "--length-prefixed", "--group"});
+      check_only(*command,
+                 {"--count", "--timeout", "--delimiter", "--null", "--length-prefixed", "--group"});
     const auto note = [&](const CLI::Option* option) {
       if (option->count() == 0) return;
       std::string& given = arguments->given_group_options;

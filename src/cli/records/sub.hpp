@@ -7,6 +7,7 @@
 // sub_topics.cpp reads topics as a subscriber, sub_group.cpp reads one topic as a member of a group.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "cli/cli.hpp"
 #include "cli/group/group.hpp"
 #include "cli/stop_on_signal.hpp"
+#include "leat/deadline.hpp"
 #include "leat/fwd.hpp"
 #include "record_format.hpp"
 
@@ -35,12 +37,35 @@ struct SubArguments {
   bool length_prefixed = false;
   bool json = false;
   bool exit_at_end = false;
+  bool no_create = false;
+  std::chrono::nanoseconds timeout{0};  // 0: never
   bool lossy = false;
   std::optional<std::string> read;
   GroupArguments group_options;
   std::string given_group_options;  // "--from, --by-key": those that matter only when it is created
 
   bool has_several_topics() const noexcept { return topics.size() > 1; }
+  // Whether a topic that is missing is an error; otherwise it is waited for.
+  bool needs_topics() const noexcept { return exit_at_end || no_create; }
+};
+
+// --timeout: the deadline for the next record, counted from the last one, or from the first wait.
+class RecordTimer {
+ public:
+  explicit RecordTimer(std::chrono::nanoseconds timeout) noexcept : timeout_{timeout} {}
+
+  void restart() noexcept { deadline_.reset(); }
+  const Deadline& deadline() {
+    if (!deadline_) deadline_ = timeout_.count() == 0 ? Deadline::never() : Deadline{timeout_};
+    return *deadline_;
+  }
+  bool has_passed() const noexcept { return deadline_ && deadline_->passed(); }
+  // Ends the command. `missing`: the topics, if none of them exists yet.
+  [[noreturn]] void fail(const std::vector<std::string>& missing = {}) const;
+
+ private:
+  std::chrono::nanoseconds timeout_;
+  std::optional<Deadline> deadline_;
 };
 
 // Writes records as the options say.
@@ -77,10 +102,11 @@ class Output {
   bool closed_ = false;
 };
 
-// The topic, if it exists. If not: with --exit fails, without prints that it is waited for.
+// The topic, if it exists. If not: with --exit or --no-create fails, without prints that it is waited for.
 std::optional<Topic> find_topic(const std::string& name, const SubArguments& arguments);
-// Waits for it to be created. Nothing if told to stop.
-std::optional<Topic> wait_for_topic(const std::string& name, const StopOnSignal& signals);
+// Waits for it to be created. Nothing if told to stop. Fails at the timer's deadline.
+std::optional<Topic> wait_for_topic(const std::string& name, RecordTimer& timer,
+                                    const StopOnSignal& signals);
 
 // With --from beginning, if room was reused: says that older records are gone, and why. `offsets`: where it
 // begins, for each partition that is read.

@@ -19,9 +19,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kAtOnce = 64;  // Few, to leave records for other members.
-constexpr auto kCheckAgain = 20ms;   // With --exit: how often to check what others still hold.
+// With --exit: how often to check what others still hold.
+constexpr std::chrono::nanoseconds kCheckAgain = 20ms;
 
 Group open_group(const Topic& topic, const SubArguments& arguments, bool was_missing) {
+  if (arguments.no_create) {
+    auto group = topic.find_group(*arguments.group);
+    if (!group) fail_group(group.error(), topic.name(), *arguments.group);
+    return std::move(*group);
+  }
   GroupArguments options = arguments.group_options;
   options.from = arguments.from;
   // As without a group: a topic that did not exist at first is read from its beginning.
@@ -116,7 +122,8 @@ void read_as_member(const SubArguments& arguments, const RecordWriter& writer,
   const std::string& name = arguments.topics.front();
   auto topic = find_topic(name, arguments);
   const bool was_missing = !topic;
-  if (was_missing) topic = wait_for_topic(name, signals);
+  RecordTimer timer{arguments.timeout};
+  if (was_missing) topic = wait_for_topic(name, timer, signals);
   if (!topic) return;
   const Group group = open_group(*topic, arguments, was_missing);
   auto member = group.join({.name = arguments.member});
@@ -125,13 +132,19 @@ void read_as_member(const SubArguments& arguments, const RecordWriter& writer,
   std::uint64_t left = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
   while (left > 0 && !reader.is_closed() && !signals.stopped()) {
     const std::size_t limit = left < kAtOnce ? static_cast<std::size_t>(left) : kAtOnce;
-    const Deadline deadline = arguments.exit_at_end ? Deadline::immediate() : Deadline::never();
+    const Deadline deadline = arguments.exit_at_end ? Deadline::immediate() : timer.deadline();
     const std::size_t count = reader.read(limit, deadline, signals.token());
     left -= count;
-    if (count != 0 || !arguments.exit_at_end) continue;
-    if (reader.is_done()) break;
-    // An error is left to the next receive().
-    (void)member->wait(kCheckAgain, signals.token());
+    if (count != 0) {
+      timer.restart();
+      continue;
+    }
+    if (arguments.exit_at_end) {
+      if (reader.is_done()) break;
+      // An error is left to the next receive().
+      (void)member->wait(timer.deadline().at_most_ns(kCheckAgain.count()), signals.token());
+    }
+    if (timer.has_passed()) timer.fail();
   }
 }
 

@@ -17,17 +17,19 @@ namespace leat::cli {
 std::optional<Topic> find_topic(const std::string& name, const SubArguments& arguments) {
   auto topic = Topic::open(name);
   if (topic) return std::move(*topic);
-  if (topic.error().code != Errc::not_found || arguments.exit_at_end) fail(topic.error(), name);
+  if (topic.error().code != Errc::not_found || arguments.needs_topics()) fail(topic.error(), name);
   check_named_data_directory();
   print_notice(
       fmt::format("waiting for topic '{}', which does not exist yet{}", name, similar_topic(name)));
   return std::nullopt;
 }
 
-std::optional<Topic> wait_for_topic(const std::string& name, const StopOnSignal& signals) {
-  auto topic = Topic::open(name, Deadline::never(), {}, signals.token());
+std::optional<Topic> wait_for_topic(const std::string& name, RecordTimer& timer,
+                                    const StopOnSignal& signals) {
+  auto topic = Topic::open(name, timer.deadline(), {}, signals.token());
   if (topic) return std::move(*topic);
   if (topic.error().code == Errc::stopped) return std::nullopt;
+  if (topic.error().code == Errc::not_found && timer.has_passed()) timer.fail({name});
   fail(topic.error(), name);
 }
 
@@ -64,7 +66,7 @@ namespace {
 
 constexpr std::size_t kPollLimit = 1024;
 // How often to look for missing topics while reading others.
-constexpr std::chrono::milliseconds kPollForMissing{200};
+constexpr std::chrono::nanoseconds kPollForMissing = std::chrono::milliseconds{200};
 
 // --read, if it was given.
 std::optional<Stage> stage_wanted(const SubArguments& arguments) {
@@ -209,6 +211,7 @@ class TopicsReader {
         writer_{writer},
         signals_{signals},
         output_{signals},
+        timer_{arguments.timeout},
         left_{arguments.count.value_or(std::numeric_limits<std::uint64_t>::max())} {
     for (const std::string& name : arguments.topics) {
       if (auto topic = find_topic(name, arguments))
@@ -222,10 +225,13 @@ class TopicsReader {
     while (left_ > 0 && !output_.is_closed() && !signals_.stopped()) {
       if (poll() != 0) {
         if (output_.is_large()) output_.flush();
+        timer_.restart();
         continue;
       }
       output_.flush();
       if (output_.is_closed() || (arguments_.exit_at_end && is_at_end())) break;
+      if (timer_.has_passed())
+        timer_.fail(sources_.empty() ? missing_ : std::vector<std::string>{});
       wait();
     }
     output_.flush();
@@ -249,12 +255,13 @@ class TopicsReader {
   // Waits until there may be new records, or a missing topic.
   void wait() {
     if (sources_.empty() && missing_.size() == 1) {
-      if (auto topic = wait_for_topic(missing_.front(), signals_))
+      if (auto topic = wait_for_topic(missing_.front(), timer_, signals_))
         sources_.emplace_back(std::move(*topic), arguments_, true);
       missing_.clear();
       return;
     }
-    const Deadline deadline = missing_.empty() ? Deadline::never() : Deadline{kPollForMissing};
+    Deadline deadline = timer_.deadline();
+    if (!missing_.empty()) deadline = deadline.at_most_ns(kPollForMissing.count());
     if (sources_.empty()) {
       (void)Topic::open(missing_.front(), deadline, {}, signals_.token());
     } else {
@@ -280,6 +287,7 @@ class TopicsReader {
   const RecordWriter& writer_;
   const StopOnSignal& signals_;
   Output output_;
+  RecordTimer timer_;
   std::uint64_t left_;  // How many more records to write.
   std::vector<Source> sources_;
   std::vector<std::string> missing_;

@@ -16,11 +16,13 @@ class RemoteReader {
                const StopOnSignal& signals)
       : consumer_{consumer}, topic_{topic}, writer_{writer}, output_{signals} {}
 
-  // Writes up to `count` messages as they come; until a stop is requested, or nobody reads the output.
-  void read(std::uint64_t count, const std::stop_token& stop) {
+  // Writes up to `count` messages as they come; until a stop is requested, or nobody reads the output. False if the
+  // timer's deadline ended it.
+  bool read(std::uint64_t count, RecordTimer& timer, const std::stop_token& stop) {
     while (count > 0 && !output_.is_closed()) {
-      const auto message = or_fail(consumer_.next({Deadline::never(), stop}));
-      if (!message) break;
+      const auto message = or_fail(consumer_.next({timer.deadline(), stop}));
+      if (!message) return stop.stop_requested();
+      timer.restart();
       Record record;
       record.value = *message;
       writer_.append(record, topic_, output_.text());
@@ -28,6 +30,7 @@ class RemoteReader {
       --count;
       if (output_.is_large() || count == 0 || !consumer_.has_next()) write();
     }
+    return true;
   }
 
  private:
@@ -67,9 +70,12 @@ void remote_read(const BrokerOptions& options, const SubArguments& arguments,
   auto consumer =
       or_fail(lightq::Consumer::open(joined, {.acknowledges = is_consumer}, remote.to_connect()));
   RemoteReader reader{consumer, topic, writer, signals};
-  reader.read(arguments.count.value_or(std::numeric_limits<std::uint64_t>::max()), remote.stop);
+  RecordTimer timer{arguments.timeout};
+  const bool is_done = reader.read(
+      arguments.count.value_or(std::numeric_limits<std::uint64_t>::max()), timer, remote.stop);
   // Also after a stop: without it, what was written would be written once more by another puller.
   if (is_consumer) or_fail(consumer.finish({Deadline{std::chrono::seconds{5}}}));
+  if (!is_done) timer.fail();
 }
 
 }  // namespace leat::cli
