@@ -274,7 +274,9 @@ def test_sub_makes_the_group_with_its_options_and_later_ones_are_told(leat):
     first = ["sub", "t", "--group", "g", "--from", "beginning", "--by-key", "--max-deliveries", "4",
              "--lease", "1h", "--in-flight", "9", "--exit"]
     done = leat(*first, check=True)
-    assert (done.stdout, done.stderr) == ("a\nb\n", "")
+    assert (done.stdout, done.stderr) == (
+        "a\nb\n", "leat: created group 'g' of topic 't': it holds room for what it has not read, also without "
+        "members, until `leat group delete t g`\n")
     facts = group_info(leat)
     assert facts["by_key"] is True and facts["max_deliveries"] == 4
     assert facts["lease_ns"] == 3_600_000_000_000 and facts["in_flight_limit"] == 9
@@ -286,6 +288,13 @@ def test_sub_makes_the_group_with_its_options_and_later_ones_are_told(leat):
         assert word in done.stderr
     assert group_info(leat)["in_flight_limit"] == 9
     assert leat("sub", "t", "--group", "g", "--exit", check=True).stderr == ""
+
+
+def test_group_of_a_durable_topic_is_not_said_to_hold_room(leat):
+    leat("topic", "create", "t", "--durable", "os", check=True)
+    done = leat("sub", "t", "--group", "g", "--exit", check=True)
+    assert done.stderr == ("leat: created group 'g' of topic 't': it keeps its position, also without members, until "
+                           "`leat group delete t g`\n")
 
 
 def test_sub_begins_at_the_end_unless_told_otherwise(leat):

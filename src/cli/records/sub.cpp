@@ -167,7 +167,8 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
           .add_option(
               "-o,--from", arguments.from,
               "Where to begin: end or latest, beginning or earliest, an offset (waits for it if it "
-              "is beyond the end; with --exit that is an error), -10 for the last ten of each partition, 1h for what is not "
+              "is beyond the end; with --exit that is an error), -10 for the last ten of each "
+              "partition, 1h for what is not "
               "older "
               "than an hour, or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
               "milliseconds since 1970")
@@ -227,7 +228,7 @@ void add_sub_command(CLI::App& app) {
   command
       ->add_option("-g,--group", arguments->group,
                    "Share the records with the other members of this group, which is created if it "
-                   "is missing")
+                   "is missing, and then stays until `leat group delete`")
       ->type_name("NAME");
   command
       ->add_option("--member", arguments->member,

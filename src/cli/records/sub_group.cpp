@@ -22,6 +22,15 @@ constexpr std::size_t kAtOnce = 64;  // Few, to leave records for other members.
 // With --exit: how often to check what others still hold.
 constexpr std::chrono::nanoseconds kCheckAgain = 20ms;
 
+// A group outlives its members, also one that a typo has made.
+void report_creation(const Topic& topic, const std::string& group) {
+  const char* const what = topic.info().durable
+                               ? "it keeps its position, also without members,"
+                               : "it holds room for what it has not read, also without members,";
+  print_notice(fmt::format("created group '{}' of topic '{}': {} until `leat group delete {} {}`",
+                           group, topic.name(), what, topic.name(), group));
+}
+
 Group open_group(const Topic& topic, const SubArguments& arguments, bool was_missing) {
   if (arguments.no_create) {
     auto group = topic.find_group(*arguments.group);
@@ -39,6 +48,7 @@ Group open_group(const Topic& topic, const SubArguments& arguments, bool was_mis
                     "that creates it can set {}",
                     group.name(), topic.name(), arguments.given_group_options));
   }
+  if (group.was_created()) report_creation(topic, group.name());
   if (group.was_created() && is_beginning(arguments.from))
     report_where_it_begins(topic, group.info().offsets);
   return group;
