@@ -55,7 +55,8 @@ def drain(leat, topic="t", name="g", *options):
      ["--at-most-once", "--max-deliveries", "exclude"]),
     (["group", "craete", "t", "g"], 2, ["'craete'", "did you mean 'create'?"]),
     (["group", "create", "t", "g", "h"], 2, ["'h'", "too many"]),
-    (["group", "list"], 2, ["TOPIC"]),
+    (["group", "list", "t", "g"], 2, ["'g'", "too many"]),
+    (["group", "list", ""], 2, ["topic name", "empty"]),
     (["group", "list", "t"], 3, ["'t'", "topic list"]),
     (["group", "info", "t"], 2, ["NAME"]),
     (["group", "info", "t", "g"], 3, ["'t'", "topic list"]),
@@ -177,6 +178,47 @@ def test_list_shows_all_groups(leat):
     assert lines[2].split() == ["workers", "3", "0", "0", "0"]
     listed = json.loads(leat("group", "list", "t", "--json", check=True).stdout)
     assert listed == [group_info(leat, name="audit"), group_info(leat, name="workers")]
+
+
+def test_list_without_a_topic_shows_the_groups_of_all(leat):
+    done = leat("group", "list", check=True)
+    assert done.stdout == "" and done.stderr == f"leat: no groups in {leat.directory}\n"
+    assert json.loads(leat("group", "list", "--json", check=True).stdout) == []
+    for topic, name in (("news", "workers"), ("news", "audit"), ("orders", "workers"), ("none", None)):
+        leat("pub", topic, "1", check=True)
+        if name:
+            make(leat, topic=topic, name=name)
+    leat("pub", "orders", "2", check=True)
+    lines = leat("group", "list", check=True).stdout.splitlines()
+    assert [line.split() for line in lines] == [
+        ["TOPIC", "NAME", "LAG", "IN", "FLIGHT", "MEMBERS", "REDELIVERED"], ["news", "audit", "0", "0", "0", "0"],
+        ["news", "workers", "1", "0", "0", "0"], ["orders", "workers", "1", "0", "0", "0"]]
+    assert json.loads(leat("group", "ls", "--json", check=True).stdout) == [
+        {"topic": topic, **group_info(leat, topic, name)}
+        for topic, name in (("news", "audit"), ("news", "workers"), ("orders", "workers"))]
+
+
+def test_list_without_a_topic_shows_what_is_wrong_with_others(leat):
+    make(leat)
+    broken = leat.directory / "broken"
+    broken.mkdir()
+    (broken / "control").write_bytes(b"nonsense" * 1000)
+    lines = leat("group", "list", check=True).stdout.splitlines()
+    shown = leat("ls", check=True).stdout
+    assert lines[1].split()[0] == "broken" and lines[1] in shown and lines[2].split()[:2] == ["t", "g"]
+    listed = json.loads(leat("group", "list", "--json", check=True).stdout)
+    assert set(listed[0]) == {"topic", "error"} and listed[1]["topic"] == "t"
+
+
+def test_list_without_a_topic_opens_no_durable_topic(leat):
+    leat("topic", "create", "kept", "--durable", "os", check=True)
+    leat("pub", "kept", "1", "2", "3", check=True)
+    make(leat, "--from", "1", topic="kept")
+    assert not (leat.directory / "kept").exists()
+    assert leat("group", "list", check=True).stdout.splitlines()[1].split() == ["kept", "g", "2", "0", "0", "-"]
+    group, = json.loads(leat("group", "list", "--json", check=True).stdout)
+    assert set(group) == KEYS | {"topic"} and (group["topic"], group["lag"], group["mode"]) == ("kept", 2, None)
+    assert not (leat.directory / "kept").exists()
 
 
 def test_info_names_the_members(leat):

@@ -324,7 +324,7 @@ def test_seek_that_fails_says_why(broker, at):
     (["topic", "create", "x", "--user", "u", "--dir", "d"], ["--dir"]), (["rm", "x", "--dir", "d"], ["--dir"]),
     (["topic", "delete", "x", "--dir", "d"], ["--dir"]), (["pub", "x", "y", "--dir", "d"], ["--dir"]),
     (["sub", "x", "--data-dir", "d"], ["--data-dir"]), (["group", "seek", "x", "lightq", "end", "--dir", "d"], ["--dir"]),
-    (["group", "list", "test"], ["one group"]), (["group", "seek", "test", "g", "end"], ["one group"]),
+    (["group", "list", "test"], ["one group"]), (["group", "list"], ["one group"]), (["group", "seek", "test", "g", "end"], ["one group"]),
     (["group", "info", "test", "lightq"], ["one group"]), (["group", "create", "test", "x"], ["one group"]),
     (["group", "delete", "test", "lightq"], ["one group"]), (["group", "seek", "test", "a b", "end"], ["'a b'"]),
     (["group", "seek", "test", "lightq", "@2024-05-01"], ["not possible at a broker"]),

@@ -119,6 +119,7 @@ CASES = [
     ("leat topic info --dir DIRECTORY o", ["orders"]),
     ("leat sub orders --group w", ["workers"]),
     ("leat group info orders ", ["workers"]),
+    ("leat group list o", ["orders"]),
     ("leat topic create o", []),
     ("leat --dir DIRECTORY/below/fi", ["first/"]),
     ("leat --dir=DIRECTORY/below/fi", ["first/"]),

@@ -1,4 +1,4 @@
-// `leat group create | list | info | seek | delete`.
+// `leat group create | list | info | seek | delete`. What list and info print is in group_list.cpp.
 #include "group.hpp"
 
 #include <fmt/format.h>
@@ -7,24 +7,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/remote/remote.hpp"
+#include "group_list.hpp"
 #include "leat/admin.hpp"
 #include "tool/did_you_mean.hpp"
-#include "tool/json_text.hpp"
-#include "tool/terminal.hpp"
 
 namespace leat::cli {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -34,14 +29,6 @@ OnExpired on_expired_of(const GroupArguments& arguments) {
   if (text == "end") return OnExpired::end;
   if (text == "stop") return OnExpired::stop;
   throw Failure{kExitUsage, fmt::format("--on-expired: '{}' is none of start, end and stop", text)};
-}
-const char* name_of(OnExpired what) noexcept {
-  switch (what) {
-    case OnExpired::start: return "start";
-    case OnExpired::end: return "end";
-    case OnExpired::stop: return "stop";
-  }
-  return "unknown";
 }
 
 }  // namespace
@@ -259,140 +246,12 @@ void create(const Arguments& arguments) {
 
 // ---- list and info -----------------------------------------------------------------------------
 
-const char* name_of(GroupMode mode) noexcept {
-  switch (mode) {
-    case GroupMode::at_least_once: return "at least once";
-    case GroupMode::at_most_once: return "at most once";
-  }
-  return "unknown";
-}
-
-const char* name_of_taking(Errc code) noexcept {
-  return code == Errc::redelivery_full ? "redelivery_full" : "ok";
-}
-
-Json to_json(const GroupInfo& info) {
-  Json members = Json::array();
-  for (const MemberInfo& one : info.members)
-    members.push_back({{"pid", one.pid}, {"name", one.name}, {"in_flight", one.in_flight}});
-  return {{"name", info.name},
-          {"lag", info.lag},
-          {"members", info.members.size()},
-          {"in_flight", info.in_flight},
-          {"redelivered", info.redelivered},
-          {"returned", info.returned},
-          {"returned_limit", info.returned_limit},
-          {"taking", name_of_taking(info.taking)},
-          {"dead_letters", info.dead_letters},
-          {"dead_letter_topic", info.dead_letter_topic},
-          {"mode", name_of(info.mode)},
-          {"by_key", info.by_key},
-          {"max_deliveries", info.max_deliveries},
-          {"lease_ns", info.lease.count()},
-          {"on_expired", name_of(info.on_expired)},
-          {"in_flight_limit", info.in_flight_limit},
-          {"offsets", info.offsets},
-          {"member_details", members}};
-}
-
-// Whether a durable topic has a group of which no file can be read. Nobody knows its name.
-bool has_lost_group(const Topic& topic) {
-  const std::optional<DurableInfo> durable = topic.info().durable;
-  if (!durable) return false;
-  auto files = TopicFiles::open_path(durable->directory);
-  auto is_lost = files ? files->has_unreadable_group() : files.error();
-  return is_lost && *is_lost;
-}
-
-// `is_lost`: there is another one, which cannot be read.
-void print_list(const Arguments& arguments, const Topic& topic, bool is_lost) {
-  auto names = topic.group_names();
-  if (!names) fail(names.error(), arguments.topic);
-  std::sort(names->begin(), names->end());
-  std::vector<GroupInfo> groups;
-  std::size_t width = 4;
-  for (const std::string& name : *names) {
-    auto group = topic.find_group(name);
-    if (!group && (group.error() == Errc::not_found || group.error() == Errc::closed))
-      continue;  // Deleted since.
-    if (!group) fail_group(group.error(), arguments.topic, name);
-    groups.push_back(group->info());
-    width = std::max(width, name.size());
-  }
-  if (arguments.json) {
-    Json all = Json::array();
-    for (const GroupInfo& info : groups) all.push_back(to_json(info));
-    fmt::print("{}\n", tool::json_text(all, 2));
-    return;
-  }
-  if (groups.empty()) {
-    if (!is_lost) print_notice(fmt::format("topic '{}' has no groups", arguments.topic));
-    return;
-  }
-  fmt::print("{:<{}}  {:>15}  {:>9}  {:>9}  {:>11}\n", "NAME", width, "LAG", "IN FLIGHT", "MEMBERS",
-             "REDELIVERED");
-  for (const GroupInfo& info : groups) {
-    fmt::print("{:<{}}  {:>15}  {:>9}  {:>9}  {:>11}\n", info.name, width, number_text(info.lag),
-               number_text(info.in_flight), info.members.size(), number_text(info.redelivered));
-  }
-}
-
-void list(const Arguments& arguments) {
-  const Topic topic = open_topic(arguments.topic);
-  const bool is_lost = has_lost_group(topic);
-  print_list(arguments, topic, is_lost);
-  if (!is_lost) return;
-  std::fflush(stdout);
-  throw Failure{kExitFormat,
-                fmt::format("what is saved of a group of topic '{}' is damaged: `leat fsck {}` "
-                            "shows it, and `leat fsck --repair {}` deletes what cannot be read",
-                            arguments.topic, arguments.topic, arguments.topic)};
-}
-
-void print_info(const std::string& topic, const GroupInfo& info) {
-  std::string options = name_of(info.mode);
-  if (info.by_key) options += ", by key";
-  if (info.max_deliveries != 0)
-    options += fmt::format(", at most {} deliveries", number_text(info.max_deliveries));
-  if (info.lease.count() != 0) options += ", lease of " + duration_text(info.lease);
-  if (info.on_expired != OnExpired::start)
-    options += fmt::format(", {} if its next record was deleted",
-                           info.on_expired == OnExpired::end ? "goes on at the end" : "stops");
-  fmt::print(
-      "group        {} of topic {}\ndelivery     {}\nlag          {}\nin flight    {}, at "
-      "most {} for each member\nreturned     {}, spare room for {}\nredelivered  {}\n",
-      info.name, topic, options, number_text(info.lag), number_text(info.in_flight),
-      number_text(info.in_flight_limit), number_text(info.returned),
-      number_text(info.returned_limit), number_text(info.redelivered));
-  if (info.taking != Errc::ok)
-    fmt::print("taking       stopped: {}: {}\n", name_of_taking(info.taking),
-               describe(Error{info.taking, 0}));
-  if (info.max_deliveries != 0) {
-    fmt::print("dead letters {}, in topic {}\n", number_text(info.dead_letters),
-               info.dead_letter_topic);
-  }
-  fmt::print("\n{:>9}  {:>15}\n", "PARTITION", "OFFSET");
-  for (std::size_t i = 0; i < info.offsets.size(); ++i)
-    fmt::print("{:>9}  {:>15}\n", i, number_text(info.offsets[i]));
-  if (info.members.empty()) {
-    fmt::print("\nnobody is a member\n");
-    return;
-  }
-  fmt::print("\n{:>9}  {:>9}  {}\n", "PID", "IN FLIGHT", "MEMBER");
-  for (const MemberInfo& one : info.members) {
-    fmt::print("{:>9}  {:>9}  {}\n", one.pid, number_text(one.in_flight),
-               one.name.empty() ? "-" : tool::without_controls(one.name));
-  }
-}
+void list(const Arguments& arguments) { list_groups(open_topic(arguments.topic), arguments.json); }
 
 void info(const Arguments& arguments) {
   check_name("group", arguments.name);
   const Topic topic = open_topic(arguments.topic);
-  const GroupInfo description = find_group(topic, arguments.name).info();
-  if (arguments.json)
-    fmt::print("{}\n", tool::json_text(to_json(description), 2));
-  else
-    print_info(arguments.topic, description);
+  print_group(arguments.topic, find_group(topic, arguments.name).info(), arguments.json);
 }
 
 // ---- seek --------------------------------------------------------------------------------------
@@ -466,11 +325,10 @@ constexpr char kNotAtBroker[] =
     "TOPIC --group lightq` takes part in it, `leat topic info TOPIC` tells how much waits for it, "
     "and `leat group seek TOPIC lightq PLACE` moves it";
 
-CLI::App* add_command(CLI::App& group, const char* name, const char* what, Arguments& arguments,
-                      bool of_one_group) {
+CLI::App* add_command(CLI::App& group, const char* name, const char* what, Arguments& arguments) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("TOPIC", arguments.topic, "The topic")->required();
-  if (of_one_group) command->add_option("NAME", arguments.name, "The group")->required();
+  command->add_option("NAME", arguments.name, "The group")->required();
   return command;
 }
 
@@ -485,7 +343,7 @@ void add_group_command(CLI::App& app) {
       "Members share the records of a topic: `leat sub TOPIC --group NAME` in several terminals.\n"
       "Example:\n  leat group list orders\n  leat group seek orders workers beginning");
 
-  CLI::App* create_command = add_command(*group, "create", "Create a group", *arguments, true);
+  CLI::App* create_command = add_command(*group, "create", "Create a group", *arguments);
   create_command
       ->add_option("--from", arguments->options.from,
                    "Where it begins: end, beginning, an offset, -10, 1h or @TIME, as in `leat sub`")
@@ -497,23 +355,26 @@ void add_group_command(CLI::App& app) {
   create_command->callback([arguments] { create(*arguments); });
   refuse_broker(*create_command, kNotAtBroker);
 
-  CLI::App* list_command = add_command(*group, "list", "All groups of a topic", *arguments, false);
+  CLI::App* list_command = group->add_subcommand("list", "All groups of a topic, or of all topics");
   list_command->alias("ls");
+  const CLI::Option* const topic = list_command->add_option(
+      "TOPIC", arguments->topic, "The topic; all topics if it is left out");
   list_command->add_flag("--json", arguments->json, "For programs");
-  list_command->footer("Example:\n  leat group list orders --json");
-  list_command->callback([arguments] { list(*arguments); });
+  list_command->footer("Example:\n  leat group list orders --json\n  leat group list");
+  list_command->callback([arguments, topic] {
+    if (topic->count() == 0) return list_all_groups(arguments->json);
+    list(*arguments);
+  });
   refuse_broker(*list_command, kNotAtBroker);
 
-  CLI::App* info_command =
-      add_command(*group, "info", "One group: where it is, what is in flight, who is a member",
-                  *arguments, true);
+  CLI::App* info_command = add_command(
+      *group, "info", "One group: where it is, what is in flight, who is a member", *arguments);
   info_command->add_flag("--json", arguments->json, "For programs");
   info_command->footer("Example:\n  leat group info orders workers --json");
   info_command->callback([arguments] { info(*arguments); });
   refuse_broker(*info_command, kNotAtBroker);
 
-  CLI::App* seek_command =
-      add_command(*group, "seek", "Move a group to another place", *arguments, true);
+  CLI::App* seek_command = add_command(*group, "seek", "Move a group to another place", *arguments);
   seek_command
       ->add_option("PLACE", arguments->place,
                    "end, beginning, an offset, -10, 1h or @TIME, as in `leat sub` (with --broker: "
@@ -531,7 +392,7 @@ void add_group_command(CLI::App& app) {
   });
 
   CLI::App* delete_command =
-      add_command(*group, "delete", "Delete a group without members", *arguments, true);
+      add_command(*group, "delete", "Delete a group without members", *arguments);
   delete_command->alias("rm");
   delete_command->add_flag("-f,--force", arguments->force,
                            "Also while it has members; they are told");
