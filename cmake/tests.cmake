@@ -149,8 +149,10 @@ if(LEAT_SANITIZE STREQUAL "thread")
   endforeach()
 endif()
 
-# Examples: run without arguments, each in an empty topic directory of its own.
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+# Examples: run without arguments, each in an empty topic directory of its own. Those in patterns/ run until they are told to
+# end: tests/system/test_patterns.py runs them.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp
+     ${PROJECT_SOURCE_DIR}/examples/patterns/*.cpp)
 foreach(source IN LISTS sources)
   cmake_path(GET source STEM stem)
   add_executable(example_${stem} ${source})
@@ -159,6 +161,9 @@ foreach(source IN LISTS sources)
     add_executable(example_${stem}_header_only ${source})
     leat_own_target(example_${stem}_header_only HEADER_ONLY)
     target_compile_options(example_${stem}_header_only PRIVATE -O1)
+  endif()
+  if(source MATCHES "/patterns/")
+    continue()
   endif()
   add_test(NAME example.${stem}
     COMMAND sh -c "rm -rf \"$2\"; LEAT_DIR=\"$2\" exec \"$1\"" example

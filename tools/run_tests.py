@@ -241,9 +241,9 @@ def step_tsan(jobs, built):
     return outcome
 
 
-# Of tests/system: what takes long, and what needs more than build/leat (the broker, the clients, leat-bench).
+# Of tests/system: what takes long, and what needs more than build/leat (the broker, the clients, examples, leat-bench).
 NOT_CHECKED = ["-k", "not bench and not lightq", *(f"--ignore-glob=*/test_{name}.py" for name in (
-    "client_*", "conformance", "demo", "docs", "packaging*", "remote", "serve*"))]
+    "client_*", "conformance", "demo", "docs", "packaging*", "patterns", "remote", "serve*"))]
 
 
 def step_check(jobs, _built):
