@@ -17,7 +17,7 @@ import (
 // room must not be touched afterwards: it is the memory of other processes.
 func (p *Publisher) Claim(ctx context.Context, size int, write func(room []byte) (int, error)) (offset uint64, err error) {
 	if write == nil {
-		return 0, ErrInvalidArgument
+		return 0, invalid("Claim needs a function")
 	}
 	claim, err := p.BeginClaim(ctx, size)
 	if err != nil {
@@ -51,7 +51,7 @@ type claimState struct {
 // aborts the claim, but takes effect only when that is committed or aborted, or was dropped.
 func (p *Publisher) BeginClaim(ctx context.Context, size int) (*OpenClaim, error) {
 	if size < 0 {
-		return nil, ErrInvalidArgument
+		return nil, invalid("size is %d, and must be at least 0", size)
 	}
 	if err := p.enter(ctx); err != nil {
 		return nil, err

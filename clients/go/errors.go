@@ -25,17 +25,26 @@ func (c Code) Name() string {
 //	if errors.Is(err, leat.ErrNotFound) ...
 type Error struct {
 	Code   Code
-	Detail int32 // errno of the system call that failed, or 0; with CodeTooLarge the most bytes allowed
+	Detail int32  // errno of the system call that failed, or 0; with CodeTooLarge the most bytes allowed
+	text   string // what failed and why, where more is known than the code
 }
 
 // Name is the name of the code, for example "timeout".
 func (e *Error) Name() string { return e.Code.Name() }
 
-// Error is a sentence for users.
+// Error is a sentence for users. It names the topic or group and the option, where one was to be opened or made.
 func (e *Error) Error() string {
+	if e.text != "" {
+		return "leat: " + e.text
+	}
+	return "leat: " + e.sentence()
+}
+
+// The sentence of the code.
+func (e *Error) sentence() string {
 	var buffer [C.LEAT_DESCRIPTION_SIZE]C.char
 	C.leat_describe(C.int32_t(e.Code), C.int32_t(e.Detail), &buffer[0], C.LEAT_DESCRIPTION_SIZE)
-	return "leat: " + C.GoString(&buffer[0])
+	return C.GoString(&buffer[0])
 }
 
 // Is compares codes, not details.

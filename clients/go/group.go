@@ -61,7 +61,7 @@ func (t *Topic) Group(name string, options GroupOptions) (*Group, error) {
 	var wasCreated C.uint32_t
 	var detail C.int32_t
 	if code := C.leat_topic_group(t.c, text, size, &given, &c, &wasCreated, &detail); code != C.LEAT_OK {
-		return nil, errorOf(code, detail)
+		return nil, aboutNewGroup(name, &options).errorOf(code, detail)
 	}
 	return newGroup(c, wasCreated != 0), nil
 }
@@ -78,7 +78,7 @@ func (t *Topic) FindGroup(name string) (*Group, error) {
 	var c *C.leat_group
 	var detail C.int32_t
 	if code := C.leat_topic_find_group(t.c, text, size, &c, &detail); code != C.LEAT_OK {
-		return nil, errorOf(code, detail)
+		return nil, subject{action: "find group", name: name}.errorOf(code, detail)
 	}
 	return newGroup(c, false), nil
 }
@@ -94,7 +94,8 @@ func (t *Topic) DeleteGroup(name string, force bool) error {
 	defer held.free()
 	text, size := held.name(name)
 	var detail C.int32_t
-	return errorOf(C.leat_topic_delete_group(t.c, text, size, flag(force), &detail), detail)
+	code := C.leat_topic_delete_group(t.c, text, size, flag(force), &detail)
+	return subject{action: "delete group", name: name}.errorOf(code, detail)
 }
 
 // GroupNames are the names of the topic's groups, sorted.

@@ -54,7 +54,7 @@ func (h *handle) init(k *kind, c unsafe.Pointer) {
 // Begins a call that uses C, and may wait: afterwards leave must be called, if there is no error.
 func (h *handle) enter(ctx context.Context) error {
 	if !h.lock.tryAcquire() {
-		if ctx == NoWait {
+		if isNoWait(ctx) {
 			return h.enterBriefly()
 		}
 		if err := h.lock.acquire(ctx); err != nil {

@@ -37,8 +37,18 @@ package leat
 // #include "shim.h"
 import "C"
 
+import "fmt"
+
 // LibraryVersion is the version of the C library, for example "0.1.0".
 func LibraryVersion() string { return C.GoString(C.leat_version()) }
 
 // Set if the library is older than the header that this package was compiled with. Opening returns it.
-var tooOld = errorOf(C.leat_abi_check(C.LEAT_ABI_VERSION), 0)
+var tooOld = abiError(C.leat_abi_version(), C.leat_abi_check(C.LEAT_ABI_VERSION))
+
+func abiError(found C.uint32_t, code C.int32_t) error {
+	if code == C.LEAT_OK {
+		return nil
+	}
+	return &Error{Code: Code(code), text: fmt.Sprintf(
+		"libleat %s is too old: its LEAT_ABI_VERSION is %d, wanted is %d", LibraryVersion(), found, C.LEAT_ABI_VERSION)}
+}

@@ -73,6 +73,9 @@ func (g *Group) Join(options MemberOptions) (*Member, error) {
 	var c *C.leat_member
 	var detail C.int32_t
 	if code := C.leat_group_join(g.c, &given, &c, &detail); code != C.LEAT_OK {
+		if code == C.LEAT_ERR_INVALID_ARGUMENT && len(options.Name) > 63 {
+			return nil, invalid("Name of a member has %d bytes, and at most 63 are allowed", len(options.Name))
+		}
 		return nil, errorOf(code, detail)
 	}
 	m := &Member{}
@@ -146,7 +149,7 @@ func (m *Member) Receive(ctx context.Context) (Delivery, error) {
 // ReceiveBatch waits for a record, and returns up to `limit` of those that are there.
 func (m *Member) ReceiveBatch(ctx context.Context, limit int) ([]Delivery, error) {
 	if limit <= 0 {
-		return nil, ErrInvalidArgument
+		return nil, invalid("limit is %d, and must be at least 1", limit)
 	}
 	if err := m.enter(ctx); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (t *Topic) Publisher(options PublisherOptions) (*Publisher, error) {
 	}
 	var c *C.leat_publisher
 	if code := C.leat_topic_publisher(t.c, &given, &c, &detail); code != C.LEAT_OK {
-		return nil, errorOf(code, detail)
+		return nil, t.partitionError(code, detail, options.Partition)
 	}
 	p := &Publisher{}
 	p.init(publisherKind, unsafe.Pointer(c))
@@ -174,7 +174,7 @@ func (p *Publisher) PublishRecordBatch(ctx context.Context, records []NewRecord,
 	}
 	defer p.leave()
 	if len(records) == 0 {
-		return 0, ErrInvalidArgument
+		return 0, errEmptyBatch
 	}
 	if err := p.pack(records); err != nil {
 		return 0, err
@@ -211,7 +211,7 @@ func (p *Publisher) tooLarge() error {
 
 func (p *Publisher) packValues(values [][]byte) error {
 	if len(values) == 0 {
-		return ErrInvalidArgument
+		return errEmptyBatch
 	}
 	total := uint64(0)
 	for _, value := range values {

@@ -189,6 +189,45 @@ func TestWaitingForTheHandleEnds(t *testing.T) {
 	expect(t, <-first, ErrHandleClosed)
 }
 
+// Middleware derives contexts from those that it is given.
+func TestContextsDerivedFromNoWaitDoNotWait(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	subscriber := subscriberOf(t, topic)
+	type traceKey struct{}
+	withCancel, cancel := context.WithCancel(NoWait)
+	defer cancel()
+	withTimeout, cancelTimeout := context.WithTimeout(NoWait, time.Hour)
+	defer cancelTimeout()
+	derived := []context.Context{context.WithValue(NoWait, traceKey{}, 1), withCancel, withTimeout,
+		context.WithValue(withTimeout, traceKey{}, 1)}
+	for _, ctx := range derived {
+		_, err := subscriber.Receive(ctx)
+		expectError(t, err, "timeout")
+		expectError(t, subscriber.Wait(ctx), "timeout")
+		_, err = WaitAny(ctx, subscriber)
+		expectError(t, err, "timeout")
+		_, err = OpenContext(ctx, "missing", Place{})
+		expectError(t, err, "not_found")
+	}
+	cancel()
+	_, err := subscriber.Receive(withCancel)
+	expect(t, errors.Is(err, context.Canceled), true)
+	expect(t, NoWait.Value(traceKey{}), nil)
+
+	held := make(chan error)
+	go func() { held <- subscriber.Wait(background) }()
+	for { // Until that goroutine has the subscriber: then the others must not wait for it.
+		if _, err := WaitAny(NoWait, subscriber); errors.Is(err, ErrBusy) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	_, err = subscriber.Receive(derived[0])
+	expectError(t, err, "timeout")
+	must(publisherOf(t, topic).Publish(nil))
+	ok(t, <-held)
+}
+
 func TestWaitAnyTellsWhich(t *testing.T) {
 	topics := []*Topic{newTestTopic(t, TopicOptions{}), newTestTopic(t, TopicOptions{})}
 	a, b := subscriberOf(t, topics[0]), subscriberOf(t, topics[1])

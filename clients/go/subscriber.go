@@ -53,7 +53,7 @@ func (t *Topic) Subscriber(options SubscriberOptions) (*Subscriber, error) {
 	var c *C.leat_subscriber
 	var detail C.int32_t
 	if code := C.leat_topic_subscriber(t.c, &given, &c, &detail); code != C.LEAT_OK {
-		return nil, errorOf(code, detail)
+		return nil, t.partitionError(code, detail, options.Partition)
 	}
 	s := &Subscriber{}
 	s.init(subscriberKind, unsafe.Pointer(c))
@@ -122,7 +122,7 @@ func (s *Subscriber) read(records []Record, timeoutNs C.int64_t) (int, C.int32_t
 // there. It never waits.
 func (s *Subscriber) Poll(records []Record) (int, error) {
 	if len(records) == 0 {
-		return 0, ErrInvalidArgument
+		return 0, invalid("records is empty: there must be room for at least one")
 	}
 	if err := s.enter(NoWait); err != nil {
 		return 0, err
@@ -151,7 +151,7 @@ func (s *Subscriber) Receive(ctx context.Context) (Record, error) {
 // ReceiveBatch waits for the next records or gaps, and returns up to `limit` of those that are there.
 func (s *Subscriber) ReceiveBatch(ctx context.Context, limit int) ([]Record, error) {
 	if limit <= 0 {
-		return nil, ErrInvalidArgument
+		return nil, invalid("limit is %d, and must be at least 1", limit)
 	}
 	if err := s.enter(ctx); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func Create(name string, options TopicOptions) (*Topic, error) {
 	given := options.c(&held)
 	text, size := held.name(name)
 	if code := C.leat_topic_create(text, size, &given, &c, &detail); code != C.LEAT_OK {
-		return nil, errorOf(code, detail)
+		return nil, aboutNewTopic("create", name, &options).errorOf(code, detail)
 	}
 	return newTopic(c), nil
 }
@@ -65,7 +65,7 @@ func OpenOrCreate(name string, options TopicOptions) (*Topic, error) {
 	given := options.c(&held)
 	text, size := held.name(name)
 	if code := C.leat_topic_open_or_create(text, size, &given, &c, &detail); code != C.LEAT_OK {
-		return nil, errorOf(code, detail)
+		return nil, aboutNewTopic("open or create", name, &options).errorOf(code, detail)
 	}
 	return newTopic(c), nil
 }
@@ -92,8 +92,8 @@ func OpenContext(ctx context.Context, name string, place Place) (*Topic, error) 
 		if code == C.LEAT_OK {
 			return newTopic(c), nil
 		}
-		if code != C.LEAT_ERR_NOT_FOUND || ctx == NoWait {
-			return nil, errorOf(code, detail)
+		if code != C.LEAT_ERR_NOT_FOUND || isNoWait(ctx) {
+			return nil, aboutTopic("open", name, &place).errorOf(code, detail)
 		}
 		if ctx != nil && ctx.Err() != nil {
 			return nil, endOf(ctx, ErrNotFound)
@@ -145,7 +145,8 @@ func Delete(name string, options DeleteOptions) error {
 	var detail C.int32_t
 	where := options.Place.c(&held, options.Force)
 	text, size := held.name(name)
-	return errorOf(C.leat_topic_delete(text, size, &where, &detail), detail)
+	code := C.leat_topic_delete(text, size, &where, &detail)
+	return aboutTopic("delete", name, &options.Place).errorOf(code, detail)
 }
 
 // List returns the names of all topics, sorted.

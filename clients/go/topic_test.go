@@ -75,6 +75,47 @@ func TestNamesAreChecked(t *testing.T) {
 	expectError(t, err, "invalid_argument")
 }
 
+func TestErrorsNameTheThingAndTheCause(t *testing.T) {
+	const nowhere = "/nonexistent/leat"
+	topic := newTestTopic(t, TopicOptions{})
+	says := func(want string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("got %v, want %s", err, want)
+		}
+	}
+	create := func(name string, options TopicOptions) error {
+		_, err := Create(name, options)
+		return err
+	}
+	says(`leat: cannot create topic "orders": the directory /nonexistent/leat does not exist and cannot be made; LEAT_DIR`,
+		create("orders", TopicOptions{Place: Place{Directory: nowhere}}))
+	says("the directory /proc/nonexistent does not exist and cannot be made; LEAT_DATA_DIR",
+		create("orders", TopicOptions{Place: Place{DataDirectory: "/proc/nonexistent"}, Durable: DurabilityOS}))
+	says(`topic "my orders": a name is 1 to 200 letters`, create("my orders", TopicOptions{}))
+	says("Partitions is -1, and must be 1 to 1024", create("orders", TopicOptions{Partitions: -1}))
+	says("Participants is 5000, and must be 1 to 4096", create("orders", TopicOptions{Participants: 5000}))
+	says("its options contradict each other", create("orders", TopicOptions{MaxCapacityBytes: 1 << 30}))
+	_, err := Open("lightq://u@h/t")
+	says(`topic "lightq://u@h/t": that is the address of a broker`, err)
+	_, err = Open("missing")
+	says(`cannot open topic "missing": there is no such topic in `+os.Getenv("LEAT_DIR"), err)
+	says(`cannot delete topic "missing"`, Delete("missing", DeleteOptions{}))
+	_, err = topic.Group("workers", GroupOptions{Members: 300})
+	says(`cannot open group "workers": Members is 300, and must be 1 to 255`, err)
+	_, err = topic.FindGroup("missing")
+	says(`cannot find group "missing": no such topic or group`, err)
+	says(`cannot delete group "missing"`, topic.DeleteGroup("missing", false))
+	_, err = topic.Publisher(PublisherOptions{Partition: InPartition(7)})
+	says("partition 7 does not exist: the topic has 1", err)
+	_, err = topic.Subscriber(SubscriberOptions{Partition: InPartition(7)})
+	says("partition 7 does not exist: the topic has 1", err)
+	_, err = subscriberOf(t, topic).ReceiveBatch(NoWait, 0)
+	says("limit is 0, and must be at least 1", err)
+	expect(t, errors.Is(err, ErrInvalidArgument), true)
+	says("is too old: its LEAT_ABI_VERSION is 0, wanted is", abiError(0, 19))
+}
+
 func TestOpenWaitsUntilTheTopicWasCreated(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()

@@ -103,8 +103,11 @@ func (v *RecordView) Copy() Record {
 // A lossy subscriber without InPlace, and one that reads old records of a durable topic from disk, has
 // copies anyway: then so are the views, and all are where the process's addresses are limited (RLIMIT_AS).
 func (s *Subscriber) View(ctx context.Context, limit int, do func(batch []RecordView) error) error {
-	if limit <= 0 || do == nil {
-		return ErrInvalidArgument
+	if limit <= 0 {
+		return invalid("limit is %d, and must be at least 1", limit)
+	}
+	if do == nil {
+		return invalid("View needs a function")
 	}
 	batch, err := s.view(ctx, limit)
 	if err != nil {

@@ -12,10 +12,26 @@ import (
 const forever = C.int64_t(-1)
 
 // NoWait is a context for calls that shall not wait at all: if they would have to, they return ErrTimeout, or
-// ErrFull from a topic that is full.
+// ErrFull from a topic that is full. Contexts derived from it, for example by context.WithValue or
+// context.WithTimeout, do not wait either, whatever their deadline is.
 var NoWait context.Context = noWait{context.Background()}
 
 type noWait struct{ context.Context }
+
+type noWaitKey struct{}
+
+// Value makes NoWait recognizable in the contexts that are derived from it.
+func (n noWait) Value(key any) any {
+	if key == (noWaitKey{}) {
+		return true
+	}
+	return n.Context.Value(key)
+}
+
+// Reports whether the context is NoWait, or derived from it.
+func isNoWait(ctx context.Context) bool {
+	return ctx == NoWait || ctx != nil && ctx.Value(noWaitKey{}) != nil
+}
 
 func doneOf(ctx context.Context) <-chan struct{} {
 	if ctx == nil {
@@ -58,11 +74,11 @@ func (h *handle) await(ctx context.Context, first attempt, call waitingCall) err
 
 // The same, for a wait that began when Stop had been called so often.
 func (h *handle) awaitSince(stops uint32, ctx context.Context, first attempt, call waitingCall) error {
-	if ctx == NoWait {
-		return h.attemptOnly(stops, call)
-	}
 	if ctx != nil && ctx.Err() != nil {
 		return endOf(ctx, nil)
+	}
+	if isNoWait(ctx) {
+		return h.attemptOnly(stops, call)
 	}
 	if first == noAttempt {
 		h.setSteady(1)

@@ -9,8 +9,11 @@ import "context"
 // most 64 subscribers, each of them once. ErrBusy: another goroutine uses one of them; while this waits, others
 // that use one wait for it.
 func WaitAny(ctx context.Context, subscribers ...*Subscriber) (int, error) {
-	if !areDistinct(subscribers) || len(subscribers) == 0 || len(subscribers) > C.LEAT_MAX_WAIT_ANY {
-		return 0, ErrInvalidArgument
+	if len(subscribers) == 0 || len(subscribers) > C.LEAT_MAX_WAIT_ANY {
+		return 0, invalid("WaitAny got %d subscribers, and waits for 1 to %d", len(subscribers), C.LEAT_MAX_WAIT_ANY)
+	}
+	if !areDistinct(subscribers) {
+		return 0, invalid("WaitAny got a nil subscriber, or one twice")
 	}
 	all := make([]*C.leat_subscriber, len(subscribers))
 	stops := make([]uint32, len(subscribers))
@@ -31,7 +34,7 @@ func WaitAny(ctx context.Context, subscribers ...*Subscriber) (int, error) {
 		return C.leat_subscriber_wait_any(&all[0], C.uint32_t(len(all)), timeoutNs, &index), 0
 	}
 	code, detail := wait(0)
-	if code == C.LEAT_ERR_TIMEOUT && ctx != NoWait {
+	if code == C.LEAT_ERR_TIMEOUT && !isNoWait(ctx) {
 		code, detail = subscribers[0].callWatched(ctx, wait)
 	}
 	if code == C.LEAT_OK {
@@ -42,7 +45,7 @@ func WaitAny(ctx context.Context, subscribers ...*Subscriber) (int, error) {
 			return 0, err
 		}
 	}
-	if ctx == NoWait {
+	if isNoWait(ctx) {
 		return 0, errorOf(code, detail)
 	}
 	err := subscribers[0].why(ctx, stops[0], code, detail)
