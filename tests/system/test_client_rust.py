@@ -13,6 +13,7 @@ from conftest import ROOT
 BUILD = ROOT / "build"
 CLIENTS = BUILD / "clients"
 EXAMPLE = ROOT / "examples" / "clients" / "rust"
+TOKIO_EXAMPLE = ROOT / "examples" / "clients" / "rust-tokio"
 
 # In one process: cargo builds one thing at a time.
 pytestmark = pytest.mark.xdist_group("client_rust")
@@ -177,6 +178,30 @@ def rust_function(name, body):
             f" -> Result<()> {{{body}\nOk(())\n}}\n")
 
 
+def test_a_glob_import_leaves_the_prelude_as_it_is(environment, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.rs").write_text("""
+use leat::*;
+struct Wrapper(u8);
+impl From<u8> for Wrapper {
+    fn from(value: u8) -> Wrapper {
+        Wrapper(value)
+    }
+}
+fn both() -> Result<(), Box<dyn std::error::Error>> {
+    let inner: Result<()> = Err(Error::from(Code::Full));
+    Ok(inner?)
+}
+fn main() {
+    println!("{} {}", Wrapper::from(1).0, both().is_err());
+}
+""", encoding="utf-8")
+    (tmp_path / "Cargo.toml").write_text(
+        '[package]\nname = "glob"\nversion = "0.1.0"\nedition = "2021"\n'
+        f'[dependencies]\nleat = {{ path = "{ROOT / "clients/rust/leat"}" }}\n', encoding="utf-8")
+    run(["cargo", "check", "--offline", "--quiet"], cwd=tmp_path, env=environment)
+
+
 def test_misuse_does_not_compile_and_for_the_right_reason(environment, tmp_path):
     """Stable rustdoc takes any error for that of a `compile_fail` example, so these are checked here, too."""
     head = "#![allow(unused)]\nuse leat::*;\nuse std::thread;\n"
@@ -212,3 +237,29 @@ def test_a_library_that_is_too_old_is_said_in_words(environment, tmp_path):
                          cwd=ROOT / "clients/rust", capture_output=True, check=False, timeout=240)
     assert ran.returncode != 0
     assert "libleat is too old: its LEAT_ABI_VERSION is 0, wanted is 1" in ran.stderr
+
+
+def test_a_library_that_is_too_old_is_said_when_the_program_runs(environment, leat, tmp_path):
+    (tmp_path / "old.c").write_text("unsigned leat_abi_version(void) { return 0; }\n"
+                                    "int leat_abi_check(unsigned version) { return version == 0 ? 0 : 19; }\n", encoding="utf-8")
+    run(["gcc", "-shared", "-fPIC", "old.c", "-o", "old.so"], cwd=tmp_path)
+    run(["cargo", "build", "--offline", "--locked", "--quiet"], cwd=EXAMPLE, env=environment)
+    old = dict(environment, LEAT_DIR=str(leat.directory), LD_PRELOAD=str(tmp_path / "old.so"))
+    ran = subprocess.run([CLIENTS / "rust-target/debug/hello"], env=old, capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode == 1
+    assert re.search(r"libleat [0-9.]+ is too old: its LEAT_ABI_VERSION is 0, wanted is \d+", ran.stderr), ran.stderr
+
+
+def test_the_example_for_tokio_waits_in_its_event_loop(environment, leat):
+    """Skipped where crates.io cannot be reached and tokio was not downloaded before."""
+    text = (ROOT / "clients/rust/README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```rust,ignore\n(.*?)^```", text, re.M | re.S)
+    assert shown in (TOKIO_EXAMPLE / "src/main.rs").read_text(encoding="utf-8")
+    online = {name: value for name, value in environment.items() if name != "CARGO_NET_OFFLINE"}
+    online.update(CARGO_NET_RETRY="0", CARGO_HTTP_TIMEOUT="10")
+    fetched = subprocess.run(["cargo", "fetch", "--locked", "--quiet"], cwd=TOKIO_EXAMPLE, env=online, capture_output=True,
+                             text=True, check=False, timeout=60)
+    if fetched.returncode != 0:
+        pytest.skip("no tokio: " + fetched.stderr.strip().splitlines()[-1])
+    run(["cargo", "build", "--offline", "--locked", "--quiet"], cwd=TOKIO_EXAMPLE, env=environment)
+    assert run([CLIENTS / "rust-target/debug/hello-tokio"], env=dict(environment, LEAT_DIR=str(leat.directory))) == "hello from tokio\n"

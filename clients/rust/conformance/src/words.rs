@@ -1,6 +1,6 @@
 //! Words and bytes of the line protocol.
 
-use leat::{From, Timeout};
+use leat::{StartAt, Timeout};
 use std::time::Duration;
 
 /// A command: its words, and what its answer says so far.
@@ -59,18 +59,18 @@ impl<'l> Command<'l> {
     }
 
     /// Where to begin, by `from` or `to`.
-    pub fn from(&self, name: &str) -> From {
+    pub fn from(&self, name: &str) -> StartAt {
         let text = self.option(name).unwrap_or("end");
         let (what, number) = text.split_once(':').unwrap_or((text, "0"));
         let number = number
             .parse()
             .unwrap_or_else(|_| fail("no such number", text));
         match what {
-            "end" => From::End,
-            "beginning" => From::Beginning,
-            "offset" => From::Offset(number),
-            "last" => From::Last(number),
-            "time" => From::TimeMs(number),
+            "end" => StartAt::End,
+            "beginning" => StartAt::Beginning,
+            "offset" => StartAt::Offset(number),
+            "last" => StartAt::Last(number),
+            "time" => StartAt::TimeMs(number),
             _ => fail("no such place", text),
         }
     }

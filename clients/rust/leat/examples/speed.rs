@@ -31,7 +31,7 @@ fn time_reading(
     read: impl Fn(leat::Batch<'_>) -> u64,
 ) -> leat::Result<f64> {
     let options = leat::SubscriberOptions {
-        from: leat::From::Last(records as u64),
+        from: leat::StartAt::Last(records as u64),
         ..Default::default()
     };
     let mut ns = 0.0;

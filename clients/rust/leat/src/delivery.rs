@@ -46,6 +46,7 @@ impl<'m> Deliveries<'m> {
         self.rest.len()
     }
 
+    /// Whether none is left.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -138,6 +139,7 @@ impl Delivery<'_, '_> {
 /// A copy of a delivery, which may be kept.
 #[derive(Clone, Debug)]
 pub struct OwnedDelivery {
+    /// The record or gap.
     pub entry: OwnedEntry,
     /// 1: the first delivery. 0: a gap.
     pub deliveries: u32,

@@ -2,39 +2,85 @@
 
 use crate::Code;
 use std::ffi::c_char;
+use std::hash::{Hash, Hasher};
 use std::{fmt, io};
 
 /// Why a call failed. As a text, it is a sentence for users, without a full stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+///
+/// Errors are equal if code and detail are.
+#[derive(Clone)]
 pub struct Error {
     /// Which error it is.
     pub code: Code,
     /// What else is known: the errno of the system call that failed, or 0; the most bytes allowed with
     /// [`Code::TooLarge`]; the bytes wanted with [`Code::BufferTooSmall`].
     pub detail: i32,
+    /// What failed and why, where more is known than the code. Boxed twice to keep results small.
+    #[allow(clippy::box_collection)]
+    text: Option<Box<String>>,
 }
 
-/// What functions return that may fail.
-pub type Result<T> = std::result::Result<T, Error>;
+/// What functions return that may fail. With another error it is the standard one, so `use leat::*` is harmless.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// An error with a code and what else is known; its text is the sentence of the code.
     #[cold]
-    pub(crate) fn new(code: i32, detail: i32) -> Error {
+    pub fn new(code: Code, detail: i32) -> Error {
         Error {
-            code: Code::from(code),
+            code,
             detail,
+            text: None,
         }
+    }
+
+    /// With a sentence of its own, which also names what failed.
+    #[cold]
+    pub(crate) fn with_text(code: Code, detail: i32, text: String) -> Error {
+        Error {
+            code,
+            detail,
+            text: Some(Box::new(text)),
+        }
+    }
+}
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        (self.code, self.detail) == (other.code, other.detail)
+    }
+}
+
+impl Eq for Error {}
+
+impl Hash for Error {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.code, self.detail).hash(hasher);
+    }
+}
+
+/// Programs that return errors from `main` print them so.
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Error")
+            .field("code", &self.code)
+            .field("detail", &self.detail)
+            .field("text", &self.to_string())
+            .finish()
     }
 }
 
 impl From<Code> for Error {
     fn from(code: Code) -> Error {
-        Error { code, detail: 0 }
+        Error::new(code, 0)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = &self.text {
+            return out.write_str(text);
+        }
         let mut buffer = [0u8; leat_sys::LEAT_DESCRIPTION_SIZE];
         // SAFETY: the buffer is as large as we say. What does not fit is cut off, and that is no matter.
         unsafe {
@@ -73,5 +119,5 @@ pub(crate) fn check(code: i32, detail: i32) -> Result<()> {
     if code == leat_sys::LEAT_OK {
         return Ok(());
     }
-    Err(Error::new(code, detail))
+    Err(Error::new(Code::from(code), detail))
 }

@@ -3,7 +3,7 @@
 use crate::error::{check, Error, Result};
 use crate::options::partition;
 use crate::topic::{text, text_of};
-use crate::{Code, From, GroupMode, Member, MemberOptions, OnExpired};
+use crate::{Code, GroupMode, Member, MemberOptions, OnExpired, StartAt};
 use leat_sys::*;
 use std::mem::{size_of, zeroed};
 use std::ptr::{self, NonNull};
@@ -39,6 +39,7 @@ impl Group {
         check(code, detail).map(|()| Member::new(member))
     }
 
+    /// The group's name.
     pub fn name(&self) -> Result<String> {
         text(|buffer, capacity, size| unsafe {
             leat_group_name(self.raw.as_ptr(), buffer, capacity, size)
@@ -54,7 +55,7 @@ impl Group {
     }
 
     /// Moves the group's position, in one partition, or in all (None). Records that members hold stay theirs.
-    pub fn seek(&self, to: From, in_partition: Option<u32>) -> Result<()> {
+    pub fn seek(&self, to: StartAt, in_partition: Option<u32>) -> Result<()> {
         let ((from, value), mut detail) = (to.c(), 0);
         let number = partition(in_partition);
         let code = unsafe { leat_group_seek(self.raw.as_ptr(), from, value, number, &mut detail) };
@@ -120,11 +121,15 @@ impl Drop for Group {
 /// A snapshot of a group.
 #[derive(Clone, Debug)]
 pub struct GroupInfo {
+    /// When a record counts as done.
     pub mode: GroupMode,
+    /// Records of one key go to one member at a time, in order.
     pub by_key: bool,
     /// 0: no limit.
     pub max_deliveries: u32,
+    /// A record that is held for longer goes to another member. None: never.
     pub lease: Option<Duration>,
+    /// Where the group goes on whose next record was deleted by retention.
     pub on_expired: OnExpired,
     /// For each member.
     pub in_flight_limit: u32,
@@ -136,6 +141,7 @@ pub struct GroupInfo {
     pub redelivered: u64,
     /// Waiting for redelivery or for their key.
     pub returned: u64,
+    /// How many may wait so at a time.
     pub returned_limit: u64,
     /// Records that went to the dead-letter topic.
     pub dead_letters: u64,
@@ -150,7 +156,9 @@ pub struct GroupInfo {
 /// A living member.
 #[derive(Clone, Debug)]
 pub struct MemberInfo {
+    /// What the member is called in [`MemberOptions`]; may be empty.
     pub name: String,
+    /// The member's process, in its own PID namespace.
     pub pid: u32,
     /// Records that it holds or has taken.
     pub in_flight: u64,

@@ -12,6 +12,7 @@ pub struct TopicInfo {
     /// A UUID, which tells the topic from earlier and later ones of its name; save it with an offset that you
     /// save. All 0: the topic was made by a version of Leat without ids.
     pub id: [u8; 16],
+    /// What happens when the topic is full.
     pub policy: Policy,
     /// Per partition, now; `Policy::Grow`: of the largest one.
     pub capacity_bytes: u64,
@@ -21,33 +22,47 @@ pub struct TopicInfo {
     pub min_capacity_bytes: u64,
     /// The most that [`Topic::set_max_capacity`] accepts.
     pub max_capacity_limit: u64,
+    /// Of a segment.
     pub segment_bytes: u64,
+    /// Of the largest record, encoded.
     pub max_record_bytes: u64,
+    /// Room is never reused.
     pub retain_all: bool,
+    /// Every publisher is exclusive.
     pub single_writer: bool,
+    /// Records have timestamps.
     pub timestamps: bool,
+    /// The last process that closes the topic deletes it.
     pub delete_when_unused: bool,
+    /// A claim that is open for longer while a subscriber waits is revoked. None: never.
     pub revoke_after: Option<Duration>,
+    /// A gating subscriber that blocks for longer becomes lossy. None: never.
     pub evict_after: Option<Duration>,
-    /// Milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
+    /// What survives what.
     pub durable: Durability,
     /// Durable topics, as what follows: why nothing is written to disk. None: it is.
     pub state: Option<Error>,
     /// None: no archiver is needed yet.
     pub archiver_pid: Option<u32>,
+    /// [`Durability::Interval`]: how often records are synced to stable storage.
     pub sync_interval: Duration,
+    /// Of a file with records.
     pub file_bytes: u64,
-    /// 0: no limit.
+    /// So much is kept on disk, in whole files. 0: no limit.
     pub retention_bytes: u64,
+    /// Records are kept for so long. None: no limit.
     pub retention: Option<Duration>,
     /// Of all its files.
     pub disk_bytes: u64,
-    /// What recovery found: bytes and records that were never written whole,
+    /// Bytes that recovery cut off, because they were never written whole.
     pub cut_bytes: u64,
+    /// Records that recovery cut off.
     pub cut_records: u64,
-    /// and offsets whose records cannot be read.
+    /// Offsets whose records recovery could not read.
     pub damaged: u64,
+    /// By number.
     pub partitions: Vec<PartitionInfo>,
     /// Alive now.
     pub participants: Vec<ParticipantInfo>,
@@ -60,6 +75,7 @@ pub struct PartitionInfo {
     pub start: u64,
     /// Offset of the next claim.
     pub end: u64,
+    /// How many bytes of records it has room for, now.
     pub capacity_bytes: u64,
     /// From the oldest segment that can be read to the end.
     pub used_bytes: u64,
@@ -73,10 +89,15 @@ pub struct PartitionInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
+    /// A publisher beside which others may exist.
     Publisher,
+    /// The topic's only publisher.
     ExclusivePublisher,
+    /// A subscriber for which publishers keep what it has not read.
     Subscriber,
+    /// A subscriber that may be overtaken.
     LossySubscriber,
+    /// A member of a consumer group.
     Member,
     /// One of a later library.
     Unknown(u32),
@@ -87,6 +108,7 @@ pub enum Role {
 pub struct ParticipantInfo {
     /// In its own PID namespace.
     pub pid: u32,
+    /// What it does.
     pub role: Role,
     /// Subscribers: next offset, summed over partitions.
     pub offset: u64,

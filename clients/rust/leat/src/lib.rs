@@ -20,12 +20,14 @@
 //! process, every inherited handle fails with [`Code::Forked`], and dropping it changes nothing for the parent; what
 //! the child opens itself works. **Timeouts**: `None` waits for as long as it takes, [`Timeout::NOW`] not at all.
 #![warn(missing_debug_implementations)]
+#![deny(missing_docs)]
 
 mod claim;
 mod code;
 mod debug;
 mod delivery;
 mod error;
+mod explain;
 mod group;
 mod handle;
 mod info;
@@ -49,8 +51,8 @@ pub use info::{ParticipantInfo, PartitionInfo, Role, TopicInfo};
 pub use member::Member;
 pub use new_record::{NewHeader, NewRecord};
 pub use options::{
-    Durability, From, GroupMode, GroupOptions, MemberOptions, OnExpired, Place, Policy,
-    PublisherOptions, Stage, SubscriberOptions, TopicOptions,
+    Durability, GroupMode, GroupOptions, MemberOptions, OnExpired, Place, Policy, PublisherOptions,
+    Stage, StartAt, SubscriberOptions, TopicOptions,
 };
 pub use owned::{OwnedBatch, OwnedEntry, OwnedRecord};
 pub use publisher::Publisher;
@@ -59,6 +61,33 @@ pub use subscriber::{wait_any, Subscriber, MAX_BATCH};
 pub use timeout::Timeout;
 
 pub use topic::Topic;
+
+/// Fails if the library that was loaded is older than the one that this crate was written for: then its structs may
+/// be shorter, and codes and options be missing. Once that was found to be right, it costs nothing.
+pub(crate) fn check_library() -> Result<()> {
+    static CHECKED: std::sync::OnceLock<Result<()>> = std::sync::OnceLock::new();
+    CHECKED
+        .get_or_init(|| {
+            // SAFETY: the functions take any number, and have no other effect.
+            let (found, code) = unsafe {
+                let wanted = leat_sys::LEAT_ABI_VERSION;
+                (
+                    leat_sys::leat_abi_version(),
+                    leat_sys::leat_abi_check(wanted),
+                )
+            };
+            if code == leat_sys::LEAT_OK {
+                return Ok(());
+            }
+            let text = format!(
+                "libleat {} is too old: its LEAT_ABI_VERSION is {found}, wanted is {}",
+                library_version(),
+                leat_sys::LEAT_ABI_VERSION
+            );
+            Err(Error::with_text(Code::from(code), 0, text))
+        })
+        .clone()
+}
 
 /// The version of the C library, for example "0.1.0".
 pub fn library_version() -> &'static str {

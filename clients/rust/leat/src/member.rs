@@ -6,7 +6,8 @@ use crate::subscriber::MAX_BATCH;
 use crate::timeout::nanoseconds;
 use crate::{Deliveries, OwnedDelivery, Ticket, Timeout};
 use leat_sys::*;
-use std::os::fd::BorrowedFd;
+use std::cell::Cell;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::slice;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ use std::time::Duration;
 /// ```
 pub struct Member {
     handle: Handle<leat_member>,
+    /// What wait_fd() made; -1 before.
+    fd: Cell<RawFd>,
     /// Room for what C delivers. Its length stays 0.
     deliveries: Vec<leat_delivery>,
 }
@@ -54,6 +57,7 @@ impl Member {
     pub(crate) fn new(raw: *mut leat_member) -> Member {
         Member {
             handle: Handle::new(raw),
+            fd: Cell::new(-1),
             deliveries: Vec::new(),
         }
     }
@@ -161,8 +165,10 @@ impl Member {
     pub fn wait_fd(&self) -> Result<BorrowedFd<'_>> {
         let (mut fd, mut detail) = (-1, 0);
         let code = unsafe { leat_member_wait_fd(self.raw(), &mut fd, &mut detail) };
+        check(code, detail)?;
+        self.fd.set(fd);
         // SAFETY: the member owns it, and keeps it open.
-        check(code, detail).map(|()| unsafe { BorrowedFd::borrow_raw(fd) })
+        Ok(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
     /// How many records it holds or has taken for its next calls.
@@ -175,5 +181,29 @@ impl Member {
     /// Ends its waits, from any thread.
     pub fn stopper(&self) -> Stopper {
         self.handle.stopper()
+    }
+}
+
+/// The descriptor of [`Member::wait_fd`], for event loops: tokio's `AsyncFd`, for example, owns the member.
+/// It stays open, and the same, for as long as the member lives.
+///
+/// # Panics
+///
+/// If there is no descriptor yet and none can be made. Call [`Member::wait_fd`] first to get that as an error.
+impl AsFd for Member {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match (self.wait_fd(), self.fd.get()) {
+            (Ok(fd), _) => fd,
+            (Err(error), -1) => panic!("there is no descriptor to wait with: {error}"),
+            // SAFETY: as above. An event loop also asks when it lets go of one, in a forked child for example.
+            (Err(_), fd) => unsafe { BorrowedFd::borrow_raw(fd) },
+        }
+    }
+}
+
+/// As [`AsFd`].
+impl AsRawFd for Member {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }

@@ -82,6 +82,7 @@ unsafe impl Send for NewHeader<'_> {}
 unsafe impl Sync for NewHeader<'_> {}
 
 impl<'a> NewHeader<'a> {
+    /// A header with this name and value. Names need not be unique.
     pub fn new(
         name: &'a (impl AsRef<[u8]> + ?Sized),
         value: &'a (impl AsRef<[u8]> + ?Sized),

@@ -81,7 +81,7 @@ choices! {
 
 /// Where a subscriber or a group begins, or moves to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum From {
+pub enum StartAt {
     /// Only records claimed from now on.
     #[default]
     End,
@@ -95,14 +95,14 @@ pub enum From {
     TimeMs(u64),
 }
 
-impl From {
+impl StartAt {
     pub(crate) fn c(self) -> (u32, u64) {
         match self {
-            From::End => (LEAT_FROM_END, 0),
-            From::Beginning => (LEAT_FROM_BEGINNING, 0),
-            From::Offset(offset) => (LEAT_FROM_OFFSET, offset),
-            From::Last(count) => (LEAT_FROM_LAST, count),
-            From::TimeMs(time) => (LEAT_FROM_TIME, time),
+            StartAt::End => (LEAT_FROM_END, 0),
+            StartAt::Beginning => (LEAT_FROM_BEGINNING, 0),
+            StartAt::Offset(offset) => (LEAT_FROM_OFFSET, offset),
+            StartAt::Last(count) => (LEAT_FROM_LAST, count),
+            StartAt::TimeMs(time) => (LEAT_FROM_TIME, time),
         }
     }
 }
@@ -120,6 +120,7 @@ pub struct TopicOptions {
     pub max_capacity_bytes: u64,
     /// `Policy::Grow`: adds memory at so little free. 0: a segment.
     pub grow_below_bytes: u64,
+    /// How many, 1 to 1024. Records keep their order within a partition.
     pub partitions: u32,
     /// Publishers, subscribers and members at a time; at most 4096.
     pub participants: u32,
@@ -264,7 +265,7 @@ impl PublisherOptions {
 #[derive(Clone, Debug)]
 pub struct SubscriberOptions {
     /// Where it begins.
-    pub from: From,
+    pub from: StartAt,
     /// None: all.
     pub partition: Option<u32>,
     /// Publishers keep what it has not read. Otherwise it is lossy, and may be overtaken.
@@ -286,7 +287,7 @@ pub struct SubscriberOptions {
 impl Default for SubscriberOptions {
     fn default() -> SubscriberOptions {
         SubscriberOptions {
-            from: From::End,
+            from: StartAt::End,
             partition: None,
             gating: true,
             in_place: false,
@@ -322,7 +323,7 @@ impl SubscriberOptions {
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
     /// Where it begins.
-    pub from: From,
+    pub from: StartAt,
     /// When a record counts as done.
     pub mode: GroupMode,
     /// Records of one key go to one member at a time, in order.
@@ -342,7 +343,7 @@ pub struct GroupOptions {
 impl Default for GroupOptions {
     fn default() -> GroupOptions {
         GroupOptions {
-            from: From::End,
+            from: StartAt::End,
             mode: GroupMode::AtLeastOnce,
             by_key: false,
             members: 64,
@@ -377,10 +378,13 @@ impl GroupOptions {
 pub struct MemberOptions {
     /// Informational; at most 63 bytes.
     pub name: String,
-    /// As in [`SubscriberOptions`], as are the others.
+    /// As in [`SubscriberOptions`].
     pub any_thread: bool,
+    /// As in [`PublisherOptions`].
     pub interruptible: bool,
+    /// How long a wait spins before it sleeps.
     pub spin: Duration,
+    /// Pause of an empty receive after many records; zero: none.
     pub patience: Duration,
 }
 

@@ -7,6 +7,7 @@ use std::{fmt, ptr, slice};
 /// A copy of what was delivered.
 #[derive(Clone, Debug)]
 pub enum OwnedEntry {
+    /// A record.
     Record(OwnedRecord),
     /// Offsets that will not be delivered.
     Gap(Gap),
@@ -36,14 +37,17 @@ pub struct OwnedRecord {
 }
 
 impl OwnedRecord {
+    /// Its number in the partition, counted from 0.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
+    /// The partition in which it lay.
     pub fn partition(&self) -> u32 {
         self.partition.into()
     }
 
+    /// What was published.
     #[inline]
     pub fn value(&self) -> &[u8] {
         &self.bytes[self.prefix()..]
@@ -60,6 +64,7 @@ impl OwnedRecord {
         (self.flags & LEAT_RECORD_HAS_KEY != 0).then(|| &self.bytes[..self.key_size as usize])
     }
 
+    /// Its headers, in the order in which they were published.
     pub fn headers(&self) -> Headers<'_> {
         Headers::of(&self.bytes[self.key_size as usize..self.prefix()])
     }
@@ -140,16 +145,19 @@ impl OwnedBatch {
         unsafe { Batch::new(&self.records) }
     }
 
+    /// How many records and gaps there are.
     #[inline]
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
+    /// Whether there are neither records nor gaps.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
+    /// The records and gaps, oldest first within a partition.
     #[inline]
     pub fn iter(&self) -> Entries<'_> {
         self.batch().iter()

@@ -9,6 +9,7 @@ use std::slice;
 /// What a subscriber or member delivers.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
+    /// A record.
     Record(Record<'a>),
     /// Offsets that will not be delivered.
     Gap(Gap),
@@ -44,11 +45,13 @@ impl<'a> Entry<'a> {
 /// Offsets that will not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
+    /// The partition in which the offsets lie.
     pub partition: u32,
     /// The first one.
     pub offset: u64,
     /// How many.
     pub count: u64,
+    /// Why they hold no record.
     pub reason: GapReason,
 }
 
@@ -122,16 +125,19 @@ unsafe impl Send for Record<'_> {}
 unsafe impl Sync for Record<'_> {}
 
 impl<'a> Record<'a> {
+    /// Its number in the partition, counted from 0.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.raw.offset
     }
 
+    /// The partition in which it lies.
     #[inline]
     pub fn partition(&self) -> u32 {
         self.raw.partition.into()
     }
 
+    /// What was published. Lies in the topic itself.
     #[inline]
     pub fn value(&self) -> &'a [u8] {
         // SAFETY, here and below: as Entry::new() promises.
@@ -149,6 +155,7 @@ impl<'a> Record<'a> {
         Some(unsafe { slice::from_raw_parts(key, self.raw.key_size as usize) })
     }
 
+    /// Its headers, in the order in which they were published.
     #[inline]
     pub fn headers(&self) -> Headers<'a> {
         Headers {
@@ -185,7 +192,9 @@ impl fmt::Debug for Record<'_> {
 /// A named value that travels with a record. Names need not be unique, nor be text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
+    /// The name, most often a text.
     pub name: &'a [u8],
+    /// What belongs to the name.
     pub value: &'a [u8],
 }
 
@@ -249,16 +258,19 @@ impl<'a> Batch<'a> {
         self.raw
     }
 
+    /// How many records and gaps there are.
     #[inline]
     pub fn len(&self) -> usize {
         self.raw.len()
     }
 
+    /// Whether there are neither records nor gaps.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
+    /// The records and gaps, oldest first within a partition.
     #[inline]
     pub fn iter(&self) -> Entries<'a> {
         Entries(self.raw.iter())

@@ -1,10 +1,11 @@
 //! Reading a topic.
 
-use crate::error::{check, Result};
+use crate::error::{check, Error, Result};
 use crate::handle::{Handle, Stopper};
 use crate::{Batch, Code, OwnedBatch, Timeout};
 use leat_sys::*;
-use std::os::fd::BorrowedFd;
+use std::cell::Cell;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::{ptr, slice};
 
 /// The most records and gaps that one call delivers, whatever its limit.
@@ -34,6 +35,8 @@ pub const MAX_BATCH: usize = 65536;
 /// ```
 pub struct Subscriber {
     handle: Handle<leat_subscriber>,
+    /// What wait_fd() made; -1 before.
+    fd: Cell<RawFd>,
     /// Room for what C delivers. Its length stays 0.
     records: Vec<leat_record>,
 }
@@ -45,6 +48,7 @@ impl Subscriber {
     pub(crate) fn new(raw: *mut leat_subscriber) -> Subscriber {
         Subscriber {
             handle: Handle::new(raw),
+            fd: Cell::new(-1),
             records: Vec::new(),
         }
     }
@@ -127,8 +131,10 @@ impl Subscriber {
     pub fn wait_fd(&self) -> Result<BorrowedFd<'_>> {
         let (mut fd, mut detail) = (-1, 0);
         let code = unsafe { leat_subscriber_wait_fd(self.raw(), &mut fd, &mut detail) };
+        check(code, detail)?;
+        self.fd.set(fd);
         // SAFETY: the subscriber owns it, and keeps it open.
-        check(code, detail).map(|()| unsafe { BorrowedFd::borrow_raw(fd) })
+        Ok(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
     /// The offset of the next record in a partition; 0 if it does not read that partition.
@@ -151,10 +157,38 @@ impl Subscriber {
     }
 }
 
+/// The descriptor of [`Subscriber::wait_fd`], for event loops: tokio's `AsyncFd`, for example, owns the subscriber.
+/// It stays open, and the same, for as long as the subscriber lives.
+///
+/// # Panics
+///
+/// If there is no descriptor yet and none can be made. Call [`Subscriber::wait_fd`] first to get that as an error.
+impl AsFd for Subscriber {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match (self.wait_fd(), self.fd.get()) {
+            (Ok(fd), _) => fd,
+            (Err(error), -1) => panic!("there is no descriptor to wait with: {error}"),
+            // SAFETY: as above. An event loop also asks when it lets go of one, in a forked child for example.
+            (Err(_), fd) => unsafe { BorrowedFd::borrow_raw(fd) },
+        }
+    }
+}
+
+/// As [`AsFd`].
+impl AsRawFd for Subscriber {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 /// Waits until one of these subscribers, at most 64, may have something to do, and returns its index.
 pub fn wait_any(subscribers: &[&Subscriber], timeout: impl Into<Timeout>) -> Result<usize> {
-    if subscribers.len() > LEAT_MAX_WAIT_ANY {
-        return Err(Code::InvalidArgument.into());
+    if !(1..=LEAT_MAX_WAIT_ANY).contains(&subscribers.len()) {
+        let text = format!(
+            "wait_any got {} subscribers, and waits for 1 to {LEAT_MAX_WAIT_ANY}",
+            subscribers.len()
+        );
+        return Err(Error::with_text(Code::InvalidArgument, 0, text));
     }
     let mut all = [ptr::null_mut(); LEAT_MAX_WAIT_ANY];
     for (raw, subscriber) in all.iter_mut().zip(subscribers) {

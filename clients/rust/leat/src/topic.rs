@@ -1,9 +1,10 @@
 //! Topics.
 
 use crate::error::{check, Result};
+use crate::explain::{explain_partition, Subject};
 use crate::{
-    Code, Group, GroupOptions, Place, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
-    Timeout, TopicOptions,
+    check_library, Code, Group, GroupOptions, Place, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions, Timeout, TopicOptions,
 };
 use leat_sys::*;
 use std::ffi::c_char;
@@ -31,11 +32,14 @@ impl Topic {
 
     /// Creates a topic and opens it. Of several processes that create the same name at once exactly one succeeds.
     pub fn create(name: &str, options: &TopicOptions) -> Result<Topic> {
+        check_library()?;
         let (mut topic, mut detail) = (ptr::null_mut(), 0);
-        let (name, size) = c(name);
+        let (text, size) = c(name);
         // SAFETY, here and below: C reads and writes what we point to during the call, and open handles.
-        let code = unsafe { leat_topic_create(name, size, &options.c(), &mut topic, &mut detail) };
-        check(code, detail).map(|()| Topic::new(topic))
+        let code = unsafe { leat_topic_create(text, size, &options.c(), &mut topic, &mut detail) };
+        check(code, detail)
+            .map(|()| Topic::new(topic))
+            .map_err(|error| Subject::new_topic("create topic", name, options).explain(error))
     }
 
     /// Opens a topic; waits until it was created. In another directory: [`Place::open`].
@@ -45,11 +49,15 @@ impl Topic {
 
     /// Opens the topic if it exists, whatever its options are; otherwise creates it.
     pub fn open_or_create(name: &str, options: &TopicOptions) -> Result<Topic> {
+        check_library()?;
         let (mut topic, mut detail) = (ptr::null_mut(), 0);
-        let (name, size) = c(name);
+        let (text, size) = c(name);
         let code =
-            unsafe { leat_topic_open_or_create(name, size, &options.c(), &mut topic, &mut detail) };
-        check(code, detail).map(|()| Topic::new(topic))
+            unsafe { leat_topic_open_or_create(text, size, &options.c(), &mut topic, &mut detail) };
+        let about = || Subject::new_topic("open or create topic", name, options);
+        check(code, detail)
+            .map(|()| Topic::new(topic))
+            .map_err(|error| about().explain(error))
     }
 
     /// Deletes a topic and frees its name; with `force` also while it has participants, which get `Code::Deleted`.
@@ -62,6 +70,7 @@ impl Topic {
         Place::default().list()
     }
 
+    /// The topic's name.
     pub fn name(&self) -> Result<String> {
         text(|buffer, capacity, size| unsafe {
             leat_topic_name(self.raw(), buffer, capacity, size)
@@ -115,7 +124,9 @@ impl Topic {
         let (mut publisher, mut detail) = (ptr::null_mut(), 0);
         let code =
             unsafe { leat_topic_publisher(self.raw(), &options.c(), &mut publisher, &mut detail) };
-        check(code, detail).map(|()| Publisher::new(publisher))
+        check(code, detail)
+            .map(|()| Publisher::new(publisher))
+            .map_err(|error| explain_partition(error, self, options.partition))
     }
 
     /// Makes a subscriber.
@@ -124,44 +135,49 @@ impl Topic {
         let code = unsafe {
             leat_topic_subscriber(self.raw(), &options.c(), &mut subscriber, &mut detail)
         };
-        check(code, detail).map(|()| Subscriber::new(subscriber))
+        check(code, detail)
+            .map(|()| Subscriber::new(subscriber))
+            .map_err(|error| explain_partition(error, self, options.partition))
     }
 
     /// Opens the consumer group of that name, or creates it; the options apply only then.
     pub fn group(&self, name: &str, options: &GroupOptions) -> Result<Group> {
         let (mut group, mut created, mut detail) = (ptr::null_mut(), 0, 0);
-        let (name, size) = c(name);
-        let options = options.c();
+        let (text, size) = c(name);
         let code = unsafe {
             leat_topic_group(
                 self.raw(),
-                name,
+                text,
                 size,
-                &options,
+                &options.c(),
                 &mut group,
                 &mut created,
                 &mut detail,
             )
         };
-        check(code, detail).map(|()| Group::new(group, created != 0))
+        check(code, detail)
+            .map(|()| Group::new(group, created != 0))
+            .map_err(|error| Subject::new_group(name, options).explain(error))
     }
 
     /// Opens an existing group.
     pub fn find_group(&self, name: &str) -> Result<Group> {
         let (mut group, mut detail) = (ptr::null_mut(), 0);
-        let (name, size) = c(name);
+        let (text, size) = c(name);
         let code =
-            unsafe { leat_topic_find_group(self.raw(), name, size, &mut group, &mut detail) };
-        check(code, detail).map(|()| Group::new(group, false))
+            unsafe { leat_topic_find_group(self.raw(), text, size, &mut group, &mut detail) };
+        check(code, detail)
+            .map(|()| Group::new(group, false))
+            .map_err(|error| Subject::group("find group", name).explain(error))
     }
 
     /// Deletes a group; with `force` also while it has members, which get `Code::Closed`.
     pub fn delete_group(&self, name: &str, force: bool) -> Result<()> {
         let mut detail = 0;
-        let (name, size) = c(name);
+        let (text, size) = c(name);
         let code =
-            unsafe { leat_topic_delete_group(self.raw(), name, size, force.into(), &mut detail) };
-        check(code, detail)
+            unsafe { leat_topic_delete_group(self.raw(), text, size, force.into(), &mut detail) };
+        check(code, detail).map_err(|error| Subject::group("delete group", name).explain(error))
     }
 
     /// The names of the topic's groups, sorted.
@@ -184,23 +200,29 @@ impl Drop for Topic {
 impl Place {
     /// As [`Topic::open`], in these directories.
     pub fn open(&self, name: &str, timeout: impl Into<Timeout>) -> Result<Topic> {
+        check_library()?;
         let (mut topic, mut detail) = (ptr::null_mut(), 0);
-        let ((name, size), ns) = (c(name), timeout.into().ns());
+        let ((text, size), ns) = (c(name), timeout.into().ns());
         let place = self.c(false);
-        let code = unsafe { leat_topic_open(name, size, ns, &place, &mut topic, &mut detail) };
-        check(code, detail).map(|()| Topic::new(topic))
+        let code = unsafe { leat_topic_open(text, size, ns, &place, &mut topic, &mut detail) };
+        check(code, detail)
+            .map(|()| Topic::new(topic))
+            .map_err(|error| Subject::topic("open topic", name, self).explain(error))
     }
 
     /// As [`Topic::delete`], in these directories.
     pub fn delete(&self, name: &str, force: bool) -> Result<()> {
+        check_library()?;
         let mut detail = 0;
-        let (name, size) = c(name);
-        let code = unsafe { leat_topic_delete(name, size, &self.c(force), &mut detail) };
+        let (text, size) = c(name);
+        let code = unsafe { leat_topic_delete(text, size, &self.c(force), &mut detail) };
         check(code, detail)
+            .map_err(|error| Subject::topic("delete topic", name, self).explain(error))
     }
 
     /// As [`Topic::list`], in these directories.
     pub fn list(&self) -> Result<Vec<String>> {
+        check_library()?;
         let place = self.c(false);
         text(|buffer, capacity, size| unsafe {
             leat_topic_list(&place, buffer, capacity, size, ptr::null_mut())
@@ -225,7 +247,10 @@ pub(crate) fn text(write: impl Fn(*mut c_char, u64, *mut u64) -> i32) -> Result<
         let mut size = 0;
         let code = write(buffer.as_mut_ptr().cast(), buffer.len() as u64, &mut size);
         let result = check(code, 0);
-        if result.is_err_and(|error| error.code == Code::BufferTooSmall) {
+        if result
+            .as_ref()
+            .is_err_and(|error| error.code == Code::BufferTooSmall)
+        {
             buffer.resize(size as usize, 0); // It may have grown again until the next look.
             continue;
         }

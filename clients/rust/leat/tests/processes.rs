@@ -3,6 +3,7 @@
 
 use leat::*;
 use std::io::BufRead;
+use std::os::fd::AsRawFd;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -67,6 +68,7 @@ fn publish_and_read(handles: &mut Handles) {
 /// What the child finds wrong; 0 if nothing.
 fn in_child(mut handles: Handles, stoppers: [Stopper; 3], path: &std::path::Path) -> i32 {
     let forked: Error = Code::Forked.into();
+    let had_descriptor = handles.subscriber.as_raw_fd(); // Made by the parent.
     let results = [
         handles.publisher.publish(b"x", None).map(drop),
         handles.publisher.publish_batch(&["x"], None).map(drop),
@@ -83,8 +85,14 @@ fn in_child(mut handles: Handles, stoppers: [Stopper; 3], path: &std::path::Path
         stoppers[1].resume(),
         stoppers[2].is_stopped().map(drop),
     ];
-    if let Some(at) = results.iter().position(|result| *result != Err(forked)) {
+    if let Some(at) = results
+        .iter()
+        .position(|result| result.as_ref() != Err(&forked))
+    {
         return at as i32 + 1;
+    }
+    if had_descriptor < 0 || handles.subscriber.wait_fd().is_ok() {
+        return 100;
     }
     drop(handles);
     let mut own = make(path);
@@ -94,6 +102,7 @@ fn in_child(mut handles: Handles, stoppers: [Stopper; 3], path: &std::path::Path
 
 fn a_child_cannot_use_what_it_inherited(path: &std::path::Path) {
     let mut handles = make(path);
+    handles.subscriber.wait_fd().unwrap();
     let stoppers = [
         handles.publisher.stopper(),
         handles.subscriber.stopper(),
@@ -212,7 +221,7 @@ fn kill_a_victim(path: &std::path::Path) -> i32 {
 
 fn a_killed_process_leaves_nothing_behind(path: &std::path::Path) {
     let mut handles = make(path);
-    handles.group.seek(From::End, None).unwrap();
+    handles.group.seek(StartAt::End, None).unwrap();
     while !handles.subscriber.poll(64).unwrap().is_empty() {}
     for _ in 0..5 {
         handles.publisher.publish(b"work", None).unwrap();

@@ -42,12 +42,9 @@ fn a_code_of_a_later_library_is_kept() {
 
 #[test]
 fn errors_say_what_the_system_said_and_become_those_of_io() {
-    let error = Error {
-        code: Code::Permission,
-        detail: 13,
-    };
+    let error = Error::new(Code::Permission, 13);
     assert!(error.to_string().contains("Permission denied"), "{error}");
-    let io = std::io::Error::from(error);
+    let io = std::io::Error::from(error.clone());
     assert_eq!(io.kind(), std::io::ErrorKind::PermissionDenied);
     assert_eq!(io.to_string(), error.to_string());
 }

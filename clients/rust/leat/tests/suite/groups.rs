@@ -15,7 +15,7 @@ fn member(group: &Group) -> Member {
 
 fn all_from_beginning() -> GroupOptions {
     GroupOptions {
-        from: From::Beginning,
+        from: StartAt::Beginning,
         ..Default::default()
     }
 }
@@ -167,10 +167,7 @@ fn copies_are_acknowledged_at_once() {
         assert_eq!(buffer[..size], *number.to_string().as_bytes());
     }
     publisher.publish(b"longer", None).unwrap();
-    let wanted = Error {
-        code: Code::BufferTooSmall,
-        detail: 6,
-    };
+    let wanted = Error::new(Code::BufferTooSmall, 6);
     assert_eq!(member.receive_copy(&mut buffer, SOON), Err(wanted));
     assert_eq!(member.receive_copy(&mut [0; 8], SOON), Ok(6));
     assert_eq!(
@@ -235,11 +232,11 @@ fn info_names_members_and_positions() {
         ("one", 3)
     );
     assert_eq!(info.members[0].pid, std::process::id());
-    group.seek(From::Offset(1), Some(0)).unwrap();
-    group.seek(From::Beginning, None).unwrap();
+    group.seek(StartAt::Offset(1), Some(0)).unwrap();
+    group.seek(StartAt::Beginning, None).unwrap();
     assert_eq!(group.position(0).unwrap(), 0);
     assert_eq!(
-        code(group.seek(From::Offset(99), Some(0))),
+        code(group.seek(StartAt::Offset(99), Some(0))),
         Code::InvalidArgument
     );
     assert_eq!(code(group.position(1)), Code::InvalidArgument);

@@ -23,7 +23,7 @@ fn handles_are_dropped_in_any_order() {
     }
     let here = TestPlace::new();
     let group_options = GroupOptions {
-        from: From::Beginning,
+        from: StartAt::Beginning,
         ..Default::default()
     };
     for order in permutations(&[0, 1, 2, 3, 4]) {
@@ -125,7 +125,7 @@ fn more_than_4_gib_are_too_large() {
     assert_eq!(code(here.place().open(text, None)), Code::InvalidArgument);
     // Limits are no sizes: as many as there are.
     let group_options = GroupOptions {
-        from: From::Beginning,
+        from: StartAt::Beginning,
         ..Default::default()
     };
     let group = topic.group("g", &group_options).unwrap();
@@ -184,11 +184,11 @@ fn what_a_subscriber_cannot_have_is_an_error() {
         Code::InvalidArgument
     );
     assert_eq!(
-        wrong(|options| options.from = From::TimeMs(5)),
+        wrong(|options| options.from = StartAt::TimeMs(5)),
         Code::NeedsTimestamps
     );
     assert_eq!(
-        wrong(|options| options.from = From::TimeMs(u64::MAX)),
+        wrong(|options| options.from = StartAt::TimeMs(u64::MAX)),
         Code::InvalidArgument
     );
     assert_eq!(

@@ -55,7 +55,7 @@ impl Drop for TestPlace {
 
 pub fn from_beginning() -> SubscriberOptions {
     SubscriberOptions {
-        from: From::Beginning,
+        from: StartAt::Beginning,
         any_thread: true, // Tests publish and subscribe in one thread.
         ..Default::default()
     }

@@ -185,15 +185,12 @@ fn what_is_too_large_says_how_much_is_allowed() {
     let here = TestPlace::new();
     let (topic, mut publisher, _subscriber) = here.trio(&here.options());
     let most = topic.max_record_size().unwrap() as i32;
-    let too_large = Error {
-        code: Code::TooLarge,
-        detail: most,
-    };
+    let too_large = Error::new(Code::TooLarge, most);
     let value = vec![0; 1 << 20];
-    assert_eq!(publisher.publish(&value, None), Err(too_large));
+    assert_eq!(publisher.publish(&value, None), Err(too_large.clone()));
     assert_eq!(
         publisher.publish_record(&NewRecord::new(&value), None),
-        Err(too_large)
+        Err(too_large.clone())
     );
     assert_eq!(publisher.claim(1 << 20, None).unwrap_err(), too_large);
     assert_eq!(code(publisher.claim(usize::MAX, None)), Code::TooLarge);

@@ -3,7 +3,7 @@
 
 use crate::place::*;
 use leat::*;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 fn values(batch: &Batch<'_>) -> Vec<Vec<u8>> {
@@ -70,7 +70,10 @@ fn a_lossy_subscriber_is_told_what_it_lost() {
         ..here.options()
     };
     let topic = Topic::create("topic", &options).unwrap();
-    assert_eq!(code(topic.subscriber(&from_beginning())), Code::NotWithOverwrite);
+    assert_eq!(
+        code(topic.subscriber(&from_beginning())),
+        Code::NotWithOverwrite
+    );
     let mut publisher = topic.publisher(&Default::default()).unwrap();
     for in_place in [false, true] {
         let lossy = SubscriberOptions {
@@ -117,18 +120,18 @@ fn subscribers_begin_where_they_are_told() {
     publisher
         .publish_batch(&["0", "1", "2", "3"], None)
         .unwrap();
-    let first = |from: From| {
+    let first = |from: StartAt| {
         let options = SubscriberOptions {
             from,
             ..from_beginning()
         };
         topic.subscriber(&options).unwrap().offset(0).unwrap()
     };
-    assert_eq!(first(From::Beginning), 0);
-    assert_eq!(first(From::Offset(2)), 2);
-    assert_eq!(first(From::Last(1)), 3);
-    assert_eq!(first(From::TimeMs(0)), 0);
-    assert_eq!(first(From::End), 4);
+    assert_eq!(first(StartAt::Beginning), 0);
+    assert_eq!(first(StartAt::Offset(2)), 2);
+    assert_eq!(first(StartAt::Last(1)), 3);
+    assert_eq!(first(StartAt::TimeMs(0)), 0);
+    assert_eq!(first(StartAt::End), 4);
 }
 
 #[test]
@@ -150,6 +153,56 @@ fn waits_end_in_time() {
     assert_eq!(wait_any(&[&subscriber, &other], None), Ok(1));
     assert_eq!(code(wait_any(&[], None)), Code::InvalidArgument);
     assert_eq!(code(wait_any(&[&other; 65], None)), Code::InvalidArgument);
+}
+
+extern "C" {
+    fn poll(fds: *mut PollFd, count: u64, milliseconds: i32) -> i32;
+}
+#[repr(C)]
+struct PollFd {
+    fd: i32,
+    events: i16,
+    found: i16,
+}
+
+/// As event loops do it that know nothing but the trait.
+fn is_readable(what: &impl AsFd, milliseconds: i32) -> bool {
+    let mut wanted = PollFd {
+        fd: what.as_fd().as_raw_fd(),
+        events: 1, // POLLIN
+        found: 0,
+    };
+    // SAFETY: one struct, as poll(2) wants it.
+    unsafe { poll(&mut wanted, 1, milliseconds) == 1 }
+}
+
+#[test]
+fn event_loops_wait_for_subscribers_and_members_themselves() {
+    let here = TestPlace::new();
+    let (topic, mut publisher, mut subscriber) = here.trio(&here.options());
+    let group = topic.group("workers", &Default::default()).unwrap();
+    let mut member = group.join(&Default::default()).unwrap();
+    assert_eq!(
+        subscriber.as_raw_fd(),
+        subscriber.wait_fd().unwrap().as_raw_fd()
+    );
+    assert_eq!(member.as_raw_fd(), member.wait_fd().unwrap().as_raw_fd());
+    for round in 0..3 {
+        assert!(subscriber.poll(1).unwrap().is_empty());
+        assert_eq!(code(member.receive(1, Timeout::NOW)), Code::Timeout);
+        assert!(
+            !is_readable(&subscriber, 0) && !is_readable(&member, 0),
+            "{round}"
+        );
+        publisher.publish(b"x", None).unwrap();
+        assert!(
+            is_readable(&subscriber, 10_000) && is_readable(&member, 10_000),
+            "{round}"
+        );
+        assert_eq!(subscriber.poll(1).unwrap().len(), 1);
+        let ticket = member.receive(1, Timeout::NOW).unwrap().tickets()[0];
+        member.acknowledge(ticket).unwrap();
+    }
 }
 
 #[test]

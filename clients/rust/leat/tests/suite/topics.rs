@@ -62,6 +62,93 @@ fn a_name_that_is_none_is_an_error() {
 }
 
 #[test]
+fn errors_name_the_thing_and_the_cause() {
+    let here = TestPlace::new();
+    let (topic, mut publisher, _subscriber) = here.trio(&here.options());
+    let says = |want: &str, error: Error| assert!(error.to_string().contains(want), "{error}");
+    let create = |name: &str, change: fn(&mut TopicOptions)| {
+        let mut options = here.options();
+        change(&mut options);
+        Topic::create(name, &options).unwrap_err()
+    };
+    let nowhere = "the directory /nonexistent/leat does not exist and cannot be made";
+    says(
+        &format!("cannot create topic 'orders': {nowhere}; LEAT_DIR or"),
+        create("orders", |options| {
+            options.place.directory = Some("/nonexistent/leat".into())
+        }),
+    );
+    says(
+        "the directory /proc/nonexistent does not exist and cannot be made; LEAT_DATA_DIR or",
+        create("orders", |options| {
+            options.durable = Durability::Os;
+            options.place.data_directory = Some("/proc/nonexistent".into());
+        }),
+    );
+    says(
+        "topic 'my orders': a name is 1 to 200 letters",
+        create("my orders", |_| ()),
+    );
+    says(
+        "partitions is 0, and must be 1 to 1024",
+        create("orders", |options| options.partitions = 0),
+    );
+    says(
+        "its options contradict each other",
+        create("orders", |options| options.max_capacity_bytes = 1 << 30),
+    );
+    says(
+        "topic 'lightq://u@h/t': that is the address of a broker",
+        here.place()
+            .open("lightq://u@h/t", Timeout::NOW)
+            .unwrap_err(),
+    );
+    let directory = here.place().directory.unwrap();
+    says(
+        &format!(
+            "cannot open topic 'missing': there is no such topic in {}",
+            directory.display()
+        ),
+        here.place().open("missing", Timeout::NOW).unwrap_err(),
+    );
+    says(
+        "cannot delete topic 'missing'",
+        here.place().delete("missing", false).unwrap_err(),
+    );
+    let many = GroupOptions {
+        members: 300,
+        ..Default::default()
+    };
+    says(
+        "cannot open group 'workers': members is 300, and must be 1 to 255",
+        topic.group("workers", &many).unwrap_err(),
+    );
+    says(
+        "cannot find group 'missing'",
+        topic.find_group("missing").unwrap_err(),
+    );
+    says(
+        "cannot delete group 'missing'",
+        topic.delete_group("missing", false).unwrap_err(),
+    );
+    let seventh = PublisherOptions {
+        partition: Some(7),
+        ..Default::default()
+    };
+    says(
+        "partition 7 does not exist: the topic has 1",
+        topic.publisher(&seventh).unwrap_err(),
+    );
+    says(
+        "wait_any got 0 subscribers",
+        wait_any(&[], None).unwrap_err(),
+    );
+    // Programs that return an error from main print it so.
+    let printed = format!("{:?}", publisher.publish(&[0; 1 << 20], None).unwrap_err());
+    assert!(printed.contains("TooLarge") && printed.contains("larger than the topic allows"));
+}
+
+#[test]
 fn opening_waits_for_creation() {
     let here = TestPlace::new();
     assert_eq!(
