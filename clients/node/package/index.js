@@ -6,10 +6,12 @@ const { Topic } = require('./lib/topic');
 const { Publisher, Claim } = require('./lib/publisher');
 const { Subscriber, waitAny } = require('./lib/subscriber');
 const { Group, Member } = require('./lib/group');
-const { Record, Delivery, Gap } = require('./lib/reader');
+const { Handle, Stoppable } = require('./lib/handle');
+const { Reader, LeatRecord, Delivery, Gap } = require('./lib/reader');
 
 const version = native.version();
 
 module.exports = {
-  Topic, Publisher, Claim, Subscriber, Group, Member, Record, Delivery, Gap, LeatError, errors, version, waitAny,
+  Handle, Stoppable, Reader, Topic, Publisher, Claim, Subscriber, Group, Member, LeatRecord, Delivery, Gap, LeatError,
+  errors, version, waitAny,
 };

@@ -27,7 +27,7 @@ test('any bytes arrive as they were', async () => {
   const all = subscriber.poll();
   assert.deepStrictEqual(all.slice(0, 6).map((one) => [...one.value]),
     [[0, 1, 255, 10], [0xc3, 0xa4], [], [1, 0, 2, 0], [1, 255], [7]]);
-  assert.ok(all.every((one) => Buffer.isBuffer(one.value) && one instanceof leat.Record && !one.isGap));
+  assert.ok(all.every((one) => Buffer.isBuffer(one.value) && one instanceof leat.LeatRecord && !one.isGap));
   assert.deepStrictEqual(all.map((one) => one.offset), [...all.keys()]);
   assert.strictEqual(all[0].key, null);
   assert.deepStrictEqual(all[0].headers, []);

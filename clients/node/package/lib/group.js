@@ -2,9 +2,10 @@
 // Consumer groups, whose members share a topic's records.
 
 const { native, errors, errorOf, check, finish, checkPartition } = require('./native');
-const { kInside, Handle, Limit } = require('./handle');
+const { kInside, Handle } = require('./handle');
+const { known, checkOptions, checkFrom } = require('./options');
 const {
-  kFetch, kIsAhead, Reader, Gap, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
+  kFetch, kIsAhead, kIsReady, Reader, Gap, isDelivery, isOf, tokensOf, indexOf, numbersOf,
 } = require('./reader');
 
 const kTokenSize = 64;
@@ -33,6 +34,7 @@ class Group extends Handle {
 
   // Makes a member.
   async join(options) {
+    checkOptions(options, known.member);
     return new Member(kInside, await finish(native.join(this.#native, options)));
   }
 
@@ -42,7 +44,7 @@ class Group extends Handle {
 
   // Moves the group's position, in one partition or in all.
   seek(to, partition) {
-    check(native.seek(this.#native, to, checkPartition(partition)));
+    check(native.seek(this.#native, checkFrom(to), checkPartition(partition)));
   }
 
   // The offset of the next record to be taken.
@@ -83,18 +85,13 @@ class Member extends Reader {
   }
 
   // Makes it available to any member again, after so many milliseconds.
-  requeue(delivery, { delay = 0 } = {}) {
+  requeue(delivery, options = {}) {
+    const { delay = 0 } = checkOptions(options, known.requeue);
     this.#check(delivery);
     if (typeof delay !== 'number' || !(delay >= 0) || delay > 9e12) {
       throw new TypeError('a delay must be a number of milliseconds');
     }
     check(native.requeue(this.#native, tokensOf(delivery), indexOf(delivery), delay * 1e6));
-  }
-
-  // Waits until receive() may have something to do.
-  async wait(options) {
-    return untilReady(this, new Limit(options),
-      () => (this[kIsAhead] ? 0 : native.memberReady(this.#native)));
   }
 
   get inFlight() {
@@ -120,6 +117,10 @@ class Member extends Reader {
     const count = check(native.acknowledgeSome(this.#native, tokens, own.length));
     if (own.length === 0 && all.length !== 0) throw errorOf(errors.not_in_flight);
     return count;
+  }
+
+  [kIsReady]() {
+    return this[kIsAhead] ? 0 : native.memberReady(this.#native);
   }
 
   [kFetch](limit) {

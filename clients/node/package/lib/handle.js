@@ -2,9 +2,11 @@
 // What all handles have in common: closing, and for those that wait, stopping and waiting.
 
 const { native, errorOf, errors, check, checkTimeout } = require('./native');
+const { known, checkOptions } = require('./options');
 
 const kInside = Symbol('inside');  // Only the library makes handles.
 const kNative = Symbol('native');
+const kStops = Symbol('stops');
 const kLongest = 2 ** 31 - 1;      // ms that a timer can wait
 
 class Handle {
@@ -34,6 +36,7 @@ if (Symbol.dispose) Handle.prototype[Symbol.dispose] = function dispose() { this
 
 class Stoppable extends Handle {
   #isStopped = false;
+  #stops = 0;
   #sleepers = new Set();
   #busy = new Set();
 
@@ -41,9 +44,15 @@ class Stoppable extends Handle {
     return this.#isStopped;
   }
 
+  // How often it was stopped: a wait that sees another number than at its beginning ends, also if resume() came since.
+  get [kStops]() {
+    return this.#stops;
+  }
+
   stop() {
     check(native.stop(this[kNative], true));
     this.#isStopped = true;
+    ++this.#stops;
     this.#wakeAll();
   }
 
@@ -97,8 +106,12 @@ class Stoppable extends Handle {
 
 // When a wait must end, in whatever way it is told to.
 class Limit {
-  constructor(options = {}, otherwise = Infinity) {
+  #stops;
+
+  // `names`: the options that the call has.
+  constructor(options = {}, names = known.wait, otherwise = Infinity) {
     if (options === null || typeof options !== 'object') throw new TypeError('options must be an object');
+    checkOptions(options, names);
     const { signal } = options;
     if (signal !== undefined
         && (typeof signal?.addEventListener !== 'function' || typeof signal.removeEventListener !== 'function')) {
@@ -121,7 +134,8 @@ class Limit {
   check(handle, late = errors.timeout, stopped = errors.stopped) {
     if (handle.closed) throw errorOf(errors.stopped);
     this.checkAborted();
-    if (handle.stopped && this.timeout > 0) throw errorOf(stopped);
+    this.#stops ??= handle[kStops];
+    if ((handle.stopped || handle[kStops] !== this.#stops) && this.timeout > 0) throw errorOf(stopped);
     if (this.left <= 0) throw errorOf(late);
   }
 }
@@ -185,4 +199,4 @@ class Turns {
   }
 }
 
-module.exports = { kInside, kNative, kData, kRoom, kDurable, Handle, Stoppable, Limit, Turns, until };
+module.exports = { kInside, kNative, kStops, kData, kRoom, kDurable, Handle, Stoppable, Limit, Turns, until };

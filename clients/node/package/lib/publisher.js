@@ -3,7 +3,9 @@
 
 const { native, errors, errorOf, check, checkPartition } = require('./native');
 const { kInside, kRoom, kDurable, Stoppable, Limit, Turns, until } = require('./handle');
+const { known, checkOptions } = require('./options');
 const { bytes, isBytes, flatHeaders, copyOf, pack } = require('./bytes');
+const { LeatRecord } = require('./reader');
 
 const { publish } = native;  // Found once: that takes as long as the rest of the call.
 const kSyncAgain = 50;  // ms, after which flush() checks whether writing has failed.
@@ -71,13 +73,14 @@ class Publisher extends Stoppable {
       const offset = publish(this.#native, typeof value === 'string' ? Buffer.from(value) : value);
       return offset >= 0 ? offset : check(offset);
     }
+    checkOptions(options, known.record);
     this.#checkTurn();
     return check(this.#attempt(this.#record(value, options), 0));
   }
 
   // The same, but waits for room, and with `acknowledge: 'durable'` for stable storage. In the order of calls.
   async publishAsync(value, options) {
-    const limit = new Limit(options);
+    const limit = new Limit(options, known.recordAsync);
     const record = this.#record(value, options);
     return this.#wait(limit, () => this.#partitionOf(record), 1,
       (nanoseconds) => this.#attempt(record, nanoseconds),
@@ -91,13 +94,14 @@ class Publisher extends Stoppable {
   // Publishes all as one batch: they become visible together. Returns the offset of the first. Values, or records:
   // { value, key, headers }.
   publishBatch(values, options) {
+    checkOptions(options, known.batch);
     this.#checkTurn();
     const partition = checkPartition(options?.partition);
     return check(this.#attemptBatch(this.#batch(values), partition, 0));
   }
 
   async publishBatchAsync(values, options) {
-    const limit = new Limit(options);
+    const limit = new Limit(options, known.batchAsync);
     const partition = checkPartition(options?.partition);
     const batch = this.#batch(values);
     return this.#wait(limit, () => partition, batch.count,
@@ -185,6 +189,7 @@ class Publisher extends Stoppable {
       if (one === null || typeof one !== 'object' || !isBytes(one.value)) {
         throw new TypeError(`values[${index}] must be bytes, a string, or have a value`);
       }
+      if (!(one instanceof LeatRecord)) checkOptions(one, known.newRecord);  // A record that was received has more.
       return records.push(bytes(one.value), bytes(one.key ?? undefined), flatHeaders(one.headers));
     });
     return { records, count: values.length };

@@ -4,7 +4,8 @@
 const { markAsUntransferable } = require('node:worker_threads');
 
 const { native, errors, errorOf, check } = require('./native');
-const { kInside, kNative, Stoppable, Limit, until } = require('./handle');
+const { kInside, kNative, kStops, Stoppable, Limit, until } = require('./handle');
+const { known, checkOptions } = require('./options');
 
 const kPool = 64 * 1024;
 const kMaxLimit = 65536;
@@ -14,6 +15,7 @@ const kTake = Symbol('take');
 const kAhead = Symbol('ahead');
 const kIsAhead = Symbol('is ahead');
 const kPutBack = Symbol('put back');
+const kIsReady = Symbol('is ready');
 
 // As in src/addon.h and leat.h.
 const kFields = 8;
@@ -30,7 +32,7 @@ for (let i = 0; i < 7; ++i) reasons.push(native.gapReason(i));
 // What Buffer.from() makes, in less time.
 const Slice = Buffer[Symbol.species];
 
-class Record {
+class LeatRecord {
   constructor(value, key, headers, offset, partition, timestampMs) {
     this.value = value;
     this.key = key;
@@ -46,7 +48,7 @@ class Record {
 }
 
 // A record that a member holds.
-class Delivery extends Record {
+class Delivery extends LeatRecord {
   #member;
   #tokens;
   #index;
@@ -146,7 +148,7 @@ function decode(handle, count, size, member) {
     const offset = numbers[field + 2];
     const valueSize = numbers[field + 3];
     if (flags === 0 && tokens === undefined) {
-      entries[i] = new Record(new Slice(memory, at, valueSize), null, kNoHeaders, offset, partition, null);
+      entries[i] = new LeatRecord(new Slice(memory, at, valueSize), null, kNoHeaders, offset, partition, null);
       at += valueSize;
       continue;
     }
@@ -164,7 +166,7 @@ function decode(handle, count, size, member) {
     at += valueSize;
     const timestampMs = (flags & kHasTimestamp) === 0 ? null : numbers[field + 6];
     entries[i] = tokens === undefined
-      ? new Record(value, key, headers, offset, partition, timestampMs)
+      ? new LeatRecord(value, key, headers, offset, partition, timestampMs)
       : new Delivery(kInside, value, key, headers, offset, partition, timestampMs, numbers[field + 7], member, tokens, i);
   }
   return entries;
@@ -198,9 +200,11 @@ class Entries {
     // One after the other.
     ++this.#waiting;
     const before = this.#last;
+    const stops = this.#reader[kStops];
     this.#last = (async () => {
       await before?.catch(() => {});
       try {
+        if (this.#reader[kStops] !== stops) this.#isOver = true;
         return await this.#wait();
       } finally {
         --this.#waiting;
@@ -242,7 +246,8 @@ class Entries {
   }
 }
 
-// Subclasses have [kFetch](limit), which has the addon read available entries, and says how many. It never waits.
+// Subclasses have [kFetch](limit), which has the addon read available entries, and says how many, and [kIsReady](), which
+// only looks, and gives a code. Neither waits.
 class Reader extends Stoppable {
   // Read and not given away.
   #ahead = [];
@@ -274,7 +279,7 @@ class Reader extends Stoppable {
 
   // Up to `limit` entries. Waits for the first.
   async receiveBatch(options) {
-    const limit = new Limit(options);
+    const limit = new Limit(options, known.receiveBatch);
     const count = checkLimit(options?.limit);
     limit.checkAborted();
     return until(this, limit, () => {
@@ -283,9 +288,15 @@ class Reader extends Stoppable {
     });
   }
 
+  // Waits until reading may have something to do.
+  async wait(options) {
+    return untilReady(this, new Limit(options));
+  }
+
   // What `for await` iterates over, with a signal that ends it.
-  entries({ signal } = {}) {
-    return new Entries(this, signal);
+  entries(options = {}) {
+    checkOptions(options, known.entries);
+    return new Entries(this, options.signal);
   }
 
   [Symbol.asyncIterator]() {
@@ -335,10 +346,10 @@ class Reader extends Stoppable {
 }
 
 // Waits with attempts that do not read, but let the descriptor wait if there is nothing. Errors are reported by reading.
-async function untilReady(handle, limit, isReady) {
+async function untilReady(handle, limit) {
   limit.checkAborted();
   await until(handle, limit, () => {
-    const code = isReady(handle[kNative]);
+    const code = handle[kIsReady]();
     if (code === -errors.timeout) return undefined;
     if (code === -errors.stopped) throw errorOf(errors.stopped);
     if (handle.closed) check(code);
@@ -347,6 +358,6 @@ async function untilReady(handle, limit, isReady) {
 }
 
 module.exports = {
-  kFetch, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, checkLimit, untilReady,
+  kFetch, kTake, kAhead, kIsAhead, kLimit, kIsReady, LeatRecord, Delivery, Gap, Reader, checkLimit,
   isDelivery, isOf, tokensOf, indexOf, numbersOf: () => numbers,
 };

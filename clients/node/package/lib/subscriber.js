@@ -3,16 +3,11 @@
 
 const { setMaxListeners } = require('node:events');
 
-const { native, errors, errorOf, check, checkPartition } = require('./native');
-const { kNative, Limit } = require('./handle');
-const { kFetch, kTake, kAhead, kIsAhead, kLimit, Reader, checkLimit, untilReady, numbersOf } = require('./reader');
+const { native, LeatError, check, checkPartition } = require('./native');
+const { Limit } = require('./handle');
+const { kFetch, kTake, kAhead, kIsAhead, kLimit, kIsReady, Reader, checkLimit, numbersOf } = require('./reader');
 
 const kMaxWaitAny = 64;
-
-function isReady(subscriber) {
-  if (subscriber[kIsAhead]) return 0;
-  return native.subscriberReady(subscriber[kNative]);
-}
 
 class Subscriber extends Reader {
   #native;
@@ -27,11 +22,6 @@ class Subscriber extends Reader {
     return this[kTake](checkLimit(limit));
   }
 
-  // Waits until poll() may have something to do.
-  async wait(options) {
-    return untilReady(this, new Limit(options), () => isReady(this));
-  }
-
   // The offset of the next entry in a partition.
   offset(partition = 0) {
     const next = check(native.offset(this.#native, checkPartition(partition)));
@@ -40,6 +30,10 @@ class Subscriber extends Reader {
 
   get isLossy() {
     return check(native.isLossy(this.#native)) !== 0;
+  }
+
+  [kIsReady]() {
+    return this[kIsAhead] ? 0 : native.subscriberReady(this.#native);
   }
 
   [kFetch](limit) {
@@ -52,7 +46,9 @@ async function waitAny(subscribers, options) {
   const limit = new Limit(options);
   const all = [...subscribers];
   if (!all.every((one) => one instanceof Subscriber)) throw new TypeError('waitAny() waits for subscribers');
-  if (all.length === 0 || all.length > kMaxWaitAny) throw errorOf(errors.invalid_argument);
+  if (all.length === 0 || all.length > kMaxWaitAny) {
+    throw new LeatError('invalid_argument', `waitAny() got ${all.length} subscribers, and waits for 1 to ${kMaxWaitAny}`);
+  }
   const cancel = new AbortController();
   setMaxListeners(0, cancel.signal);  // One for each subscriber.
   const pass = () => cancel.abort();
@@ -60,7 +56,7 @@ async function waitAny(subscribers, options) {
   try {
     limit.checkAborted();
     // Before the time of another is found to be over.
-    const ready = all.findIndex((one) => isReady(one) === 0);
+    const ready = all.findIndex((one) => one[kIsReady]() === 0);
     if (ready !== -1) return ready;
     // The first that ends, ends the others.
     const { timeout } = limit;

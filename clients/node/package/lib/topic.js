@@ -3,6 +3,8 @@
 
 const { native, errors, errorOf, check, finish, checkString, checkTimeout } = require('./native');
 const { kInside, Handle, Limit } = require('./handle');
+const { known, checkOptions, checkFrom } = require('./options');
+const { kTopicLimits, kGroupLimits, explained, explainPartition } = require('./explain');
 const { Publisher } = require('./publisher');
 const { Subscriber } = require('./subscriber');
 const { Group } = require('./group');
@@ -36,18 +38,29 @@ class Topic extends Handle {
 
   // Creates a topic and opens it.
   static async create(name, options) {
-    return new Topic(kInside, await finish(native.topicCreate(checkString(name, 'a name'), options)));
+    return Topic.#make('create topic', native.topicCreate, name, options);
   }
 
   // Opens it if it exists, whatever its options are; otherwise creates it.
   static async openOrCreate(name, options) {
-    return new Topic(kInside, await finish(native.topicOpenOrCreate(checkString(name, 'a name'), options)));
+    return Topic.#make('open or create topic', native.topicOpenOrCreate, name, options);
+  }
+
+  static async #make(action, make, name, options) {
+    checkString(name, 'a name');
+    checkOptions(options, known.topic);
+    const about = { action, name, options, limits: kTopicLimits, place: true, creates: true };
+    return new Topic(kInside, await explained(finish(make(name, options)), about));
   }
 
   // Opens a topic. Waits until it was created.
-  static async open(name, { timeout, signal, ...place } = {}) {
-    const limit = new Limit({ timeout, signal }, 0);
+  static async open(name, options = {}) {
+    const limit = new Limit(options, known.open, 0);
     checkString(name, 'a name');
+    return explained(Topic.#open(name, limit, options), { action: 'open topic', name, options, place: true });
+  }
+
+  static async #open(name, limit, { timeout, signal, ...place }) {
     limit.checkAborted();
     for (let milliseconds = 1; ; milliseconds = Math.min(2 * milliseconds, kLongestPause)) {
       try {
@@ -65,12 +78,14 @@ class Topic extends Handle {
 
   // Deletes a topic and frees its name.
   static async delete(name, options) {
-    await finish(native.topicDelete(checkString(name, 'a name'), options));
+    checkString(name, 'a name');
+    checkOptions(options, known.deletion);
+    await explained(finish(native.topicDelete(name, options)), { action: 'delete topic', name, options, place: true });
   }
 
   // The names of all topics.
   static async list(options) {
-    return lines(await finish(native.topicList('', options)));
+    return lines(await finish(native.topicList('', checkOptions(options, known.place))));
   }
 
   get name() {
@@ -102,8 +117,8 @@ class Topic extends Handle {
   }
 
   // A durable topic that is read-only: makes it writable again.
-  async repair({ timeout } = {}) {
-    const end = performance.now() + checkTimeout(timeout);
+  async repair(options = {}) {
+    const end = performance.now() + checkTimeout(checkOptions(options, known.repair).timeout);
     for (;;) {
       const left = end - performance.now();
       try {
@@ -117,28 +132,45 @@ class Topic extends Handle {
   }
 
   publisher(options) {
-    const handle = check(native.publisher(this.#native, options));
-    return new Publisher(kInside, handle, this.partitions);
+    checkOptions(options, known.publisher);
+    return new Publisher(kInside, this.#join(native.publisher, options), this.partitions);
   }
 
   subscriber(options) {
-    return new Subscriber(kInside, check(native.subscriber(this.#native, options)));
+    checkOptions(options, known.subscriber);
+    checkFrom(options?.from);
+    return new Subscriber(kInside, this.#join(native.subscriber, options));
+  }
+
+  #join(make, options) {
+    try {
+      return check(make(this.#native, options));
+    } catch (error) {
+      throw this.closed ? error : explainPartition(error, options?.partition, this.partitions);
+    }
   }
 
   // Opens the consumer group of that name, or creates it.
   async group(name, options) {
-    const [handle, wasCreated] = await finish(native.group(this.#native, checkString(name, 'a name'), options));
+    checkString(name, 'a name');
+    checkOptions(options, known.group);
+    checkFrom(options?.from);
+    const about = { action: 'open group', name, options, limits: kGroupLimits };
+    const [handle, wasCreated] = await explained(finish(native.group(this.#native, name, options)), about);
     return new Group(kInside, handle, wasCreated !== 0);
   }
 
   async findGroup(name) {
-    const [handle] = await finish(native.findGroup(this.#native, checkString(name, 'a name')));
+    checkString(name, 'a name');
+    const [handle] = await explained(finish(native.findGroup(this.#native, name)), { action: 'find group', name });
     return new Group(kInside, handle, false);
   }
 
   // With `force` also while it has members.
   async deleteGroup(name, options) {
-    await finish(native.deleteGroup(this.#native, checkString(name, 'a name'), options));
+    checkString(name, 'a name');
+    checkOptions(options, known.groupDeletion);
+    await explained(finish(native.deleteGroup(this.#native, name, options)), { action: 'delete group', name });
   }
 
   groupNames() {
