@@ -58,7 +58,8 @@ def environment_of_topics(leat_dir):
 
 
 def run_tests(java, jar, classes, environment, *options):
-    printed = run(java, *options, f"-Dleat.errors={ROOT / 'spec' / 'errors.csv'}", "-cp", f"{jar}:{classes}",
+    printed = run(java, *options, f"-Dleat.errors={ROOT / 'spec' / 'errors.csv'}",
+                  f"-Dleat.header={ROOT / 'src' / 'capi' / 'leat.h'}", "-cp", f"{jar}:{classes}",
                   "io.leat.Tests", env=environment)
     assert re.search(r"\d+ tests, 0 failed", printed), printed
     return printed

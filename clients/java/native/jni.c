@@ -1,6 +1,8 @@
 // What all files need; the library itself; handles of every kind.
 #include "leat_jni.h"
 
+#include <unistd.h>
+
 _Static_assert(sizeof(void *) == 8, "Java writes structs of C, with pointers of 8 bytes");
 
 // ---- Results ------------------------------------------------------------------------------------
@@ -8,9 +10,9 @@ _Static_assert(sizeof(void *) == 8, "Java writes structs of C, with pointers of 
 void throw_error(JNIEnv *env, int32_t code, int32_t detail) {
   jclass type = (*env)->FindClass(env, "io/leat/LeatException");
   if (type == NULL) return;  // Then that is thrown.
-  jmethodID make = (*env)->GetMethodID(env, type, "<init>", "(II)V");
+  jmethodID make = (*env)->GetStaticMethodID(env, type, "of", "(II)Lio/leat/LeatException;");
   if (make == NULL) return;
-  jobject error = (*env)->NewObject(env, type, make, (jint)code, (jint)detail);
+  jobject error = (*env)->CallStaticObjectMethod(env, type, make, (jint)code, (jint)detail);
   if (error != NULL) (*env)->Throw(env, (jthrowable)error);
 }
 
@@ -81,7 +83,7 @@ jbyteArray written_text(JNIEnv *env, write_text write, const void *of) {
 // ---- The library --------------------------------------------------------------------------------
 
 // Raised whenever these functions change: Java has the same number in io.leat.Native.
-enum { kInterface = 1 };
+enum { kInterface = 2 };
 
 NATIVE(jint, checkedInterface)(JNIEnv *env, jclass type) {
   (void)env, (void)type;
@@ -90,6 +92,10 @@ NATIVE(jint, checkedInterface)(JNIEnv *env, jclass type) {
 NATIVE(jbyteArray, version)(JNIEnv *env, jclass type) {
   (void)type;
   return new_bytes(env, leat_version(), strlen(leat_version()));
+}
+NATIVE(jint, userId)(JNIEnv *env, jclass type) {
+  (void)env, (void)type;
+  return (jint)geteuid();
 }
 NATIVE(jbyteArray, describe)(JNIEnv *env, jclass type, jint code, jint detail) {
   char buffer[LEAT_DESCRIPTION_SIZE] = "";

@@ -44,7 +44,7 @@ public final class Claim implements AutoCloseable {
    * processes, and whoever does that overwrites other records.
    */
   public ByteBuffer data() {
-    if (!isOpen) throw new LeatException(ErrorCode.NOT_IN_FLIGHT);
+    if (!isOpen) throw LeatException.of(ErrorCode.NOT_IN_FLIGHT);
     return data;
   }
 
@@ -68,7 +68,7 @@ public final class Claim implements AutoCloseable {
     if (used < 0) throw new IllegalArgumentException("size below 0: " + used);
     publisher.enter();
     try {
-      if (!isOpen) throw new LeatException(ErrorCode.NOT_IN_FLIGHT);
+      if (!isOpen) throw LeatException.of(ErrorCode.NOT_IN_FLIGHT);
       long result = Native.commit(publisher.pointer, address, size, offset, id, used, copy);
       isOpen = Native.is(result, ErrorCode.INVALID_ARGUMENT);
       Native.check(result);
@@ -81,7 +81,7 @@ public final class Claim implements AutoCloseable {
   public void abort() {
     publisher.enter();
     try {
-      if (!isOpen) throw new LeatException(ErrorCode.NOT_IN_FLIGHT);
+      if (!isOpen) throw LeatException.of(ErrorCode.NOT_IN_FLIGHT);
       isOpen = false;
       Native.check(Native.abort(publisher.pointer, address, size, offset, id));
     } finally {

@@ -198,7 +198,7 @@ public abstract class Handle implements AutoCloseable {
   private long afterInterrupt(long result) {
     setCancelled(false);
     if (Native.is(result, ErrorCode.STOPPED) && !closing && !wasStopped()) {
-      throw new LeatException(ErrorCode.INTERRUPTED);
+      throw LeatException.of(ErrorCode.INTERRUPTED);
     }
     return result;
   }
@@ -238,7 +238,7 @@ public abstract class Handle implements AutoCloseable {
   long roomAddress;
 
   final void makeRoom(long size) {
-    if (size > Integer.MAX_VALUE - 8) throw new LeatException(ErrorCode.TOO_LARGE);
+    if (size > Integer.MAX_VALUE - 8) throw LeatException.of(ErrorCode.TOO_LARGE);
     room = ByteBuffer.allocate(0);
     room = Native.room(pointer, size).order(ByteOrder.LITTLE_ENDIAN);
     roomAddress = Native.roomAddress(pointer);

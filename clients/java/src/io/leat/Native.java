@@ -13,7 +13,7 @@ import java.nio.file.Path;
  */
 final class Native {
   /** As in native/jni.c. */
-  private static final int INTERFACE = 1;
+  private static final int INTERFACE = 2;
 
   /** A timeout that means: only poll. */
   static final long POLL = -2;
@@ -79,7 +79,7 @@ final class Native {
   }
 
   static long check(long result) {
-    if (result < 0) throw new LeatException(code(result), (int) result);
+    if (result < 0) throw LeatException.of(code(result), (int) result);
     return result;
   }
 
@@ -88,6 +88,8 @@ final class Native {
   static native int checkedInterface();
 
   static native byte[] version();
+
+  static native int userId();
 
   static native byte[] describe(int code, int detail);
 

@@ -14,6 +14,10 @@ final class Options {
     Arrays.fill(values, UNSET);
   }
 
+  long get(int index) {
+    return values[index];
+  }
+
   void set(int index, long value) {
     values[index] = value;
   }
@@ -38,6 +42,13 @@ final class Options {
   void setFrom(int index, From from) {
     values[index] = from.kind();
     values[index + 1] = from.value();
+  }
+
+  /** What is wrong with a number that was set and is not in the range; null if nothing is. */
+  String outside(int index, String option, long least, long most) {
+    long given = values[index];
+    if (given == UNSET || given >= least && given <= most) return null;
+    return option + " is " + given + ", and must be " + least + " to " + most;
   }
 
   long[] copy() {

@@ -77,7 +77,7 @@ public final class Publisher extends Handle {
   }
 
   private LeatException tooLarge() {
-    return new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
+    return LeatException.of(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
   }
 
   // What can be done at once needs no protection from interrupts, which costs more than a record. A call that waits for

@@ -127,7 +127,7 @@ public final class Subscriber extends Reader {
     long timeoutNs = Times.timeout(timeout);
     Subscriber[] all = subscribers.toArray(new Subscriber[0]); // The list may change meanwhile.
     int count = all.length;
-    if (count == 0 || count > MAX_WAIT_ANY) throw new IllegalArgumentException(count + " subscribers");
+    if (count == 0 || count > MAX_WAIT_ANY) throw new IllegalArgumentException(count + " subscribers: 1 to " + MAX_WAIT_ANY + " can wait together");
     long[] pointers = new long[count];
     int entered = 0;
     try {

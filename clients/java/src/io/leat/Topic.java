@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
  * }</pre>
  *
  * <p>Timeouts are a {@link Duration}; null waits for as long as it takes, {@link Duration#ZERO} not at all. A wait
- * also ends when its thread is interrupted: with a {@link LeatException} whose code is {@link
+ * also ends when its thread is interrupted: with a {@link StoppedException} whose code is {@link
  * ErrorCode#INTERRUPTED}, and the thread stays interrupted. Then nothing was published, or lost.
  */
 public final class Topic extends SharedHandle {
@@ -37,12 +37,12 @@ public final class Topic extends SharedHandle {
 
   /** Creates a topic and opens it. Of several processes that create the same name at once exactly one succeeds. */
   public static Topic create(String name, TopicOptions options) {
-    return make(name, options, false);
+    return make("create", name, options, false);
   }
 
   /** Opens the topic if it exists, whatever its options are; otherwise creates it. */
   public static Topic openOrCreate(String name, TopicOptions options) {
-    return make(name, options, true);
+    return make("open or create", name, options, true);
   }
 
   /** The same with the default options. */
@@ -50,16 +50,20 @@ public final class Topic extends SharedHandle {
     return openOrCreate(name, new TopicOptions());
   }
 
-  private static Topic make(String name, TopicOptions options, boolean mayExist) {
-    return new Topic(
-        Native.check(
-            Native.topicCreate(
-                nameBytes(name),
-                options.values.copy(),
-                Native.bytes(options.fileGroup),
-                options.place.directoryBytes(),
-                options.place.dataDirectoryBytes(),
-                mayExist)));
+  private static Topic make(String action, String name, TopicOptions options, boolean mayExist) {
+    byte[] bytes = nameBytes(name);
+    return Subject.newTopic(action, name, options)
+        .explain(
+            () ->
+                new Topic(
+                    Native.check(
+                        Native.topicCreate(
+                            bytes,
+                            options.values.copy(),
+                            Native.bytes(options.fileGroup),
+                            options.place.directoryBytes(),
+                            options.place.dataDirectoryBytes(),
+                            mayExist))));
   }
 
   /** Opens a topic that exists. */
@@ -82,12 +86,14 @@ public final class Topic extends SharedHandle {
     for (long backoff = FIRST_BACKOFF_NS; ; backoff = Math.min(2 * backoff, LONGEST_BACKOFF_NS)) {
       long left = timeoutNs < 0 ? backoff : Math.max(0, timeoutNs - (System.nanoTime() - begin));
       long result = Native.topicOpen(bytes, 0, where.directoryBytes(), where.dataDirectoryBytes());
-      if (!Native.is(result, ErrorCode.NOT_FOUND) || left == 0) return new Topic(Native.check(result));
+      if (!Native.is(result, ErrorCode.NOT_FOUND) || left == 0) {
+        return Subject.topic("open", name, where).explain(() -> new Topic(Native.check(result)));
+      }
       try {
         TimeUnit.NANOSECONDS.sleep(Math.min(left, backoff));
       } catch (InterruptedException interrupted) {
         Thread.currentThread().interrupt();
-        throw new LeatException(ErrorCode.INTERRUPTED);
+        throw LeatException.of(ErrorCode.INTERRUPTED);
       }
     }
   }
@@ -105,9 +111,12 @@ public final class Topic extends SharedHandle {
   /** The same in another place; null is the default. */
   public static void delete(String name, boolean force, Place place) {
     Place where = place == null ? Place.DEFAULT : place;
-    Native.check(
-        Native.topicDelete(
-            nameBytes(name), force, where.directoryBytes(), where.dataDirectoryBytes()));
+    byte[] bytes = nameBytes(name);
+    Subject.topic("delete", name, where)
+        .explain(
+            () ->
+                Native.check(
+                    Native.topicDelete(bytes, force, where.directoryBytes(), where.dataDirectoryBytes())));
   }
 
   /** The names of all topics, sorted. */
@@ -148,7 +157,7 @@ public final class Topic extends SharedHandle {
         topic -> {
           boolean waits = options.acknowledge == Stage.DURABLE;
           if (options.acknowledge == Stage.DEFAULT) waits = info().durable() == Durability.FSYNC;
-          long made = Native.check(Native.publisher(topic, options.values.copy()));
+          long made = inPartition(topic, options.values.get(0), Native.publisher(topic, options.values.copy()));
           return new Publisher(made, forWriting, waits);
         });
   }
@@ -161,7 +170,20 @@ public final class Topic extends SharedHandle {
   /** Makes a subscriber. */
   public Subscriber subscriber(SubscriberOptions options) {
     return with(
-        topic -> new Subscriber(Native.check(Native.subscriber(topic, options.values.copy())), forReading));
+        topic -> {
+          long result = Native.subscriber(topic, options.values.copy());
+          return new Subscriber(inPartition(topic, options.values.get(2), result), forReading);
+        });
+  }
+
+  /** The result of making something for a partition: the topic may have fewer. */
+  private static long inPartition(long topic, long partition, long result) {
+    long count = Native.topicPartitions(topic);
+    if (Native.is(result, ErrorCode.INVALID_ARGUMENT) && count >= 0 && partition >= count) {
+      String message = "partition " + partition + " does not exist: the topic has " + count;
+      throw LeatException.of(ErrorCode.INVALID_ARGUMENT, 0, message);
+    }
+    return Native.check(result);
   }
 
   /** Opens the consumer group of that name, or creates it with the default options. */
@@ -172,13 +194,17 @@ public final class Topic extends SharedHandle {
   /** Opens the consumer group of that name, or creates it; the options apply only then. */
   public Group group(String name, GroupOptions options) {
     long[] values = options.values.copy();
-    long made = number(topic -> Native.group(topic, nameBytes(name), values));
+    byte[] bytes = nameBytes(name);
+    long made =
+        Subject.newGroup(name, options).explain(() -> number(topic -> Native.group(topic, bytes, values)));
     return new Group(made, values[9] != 0);
   }
 
   /** Opens an existing group. */
   public Group findGroup(String name) {
-    return new Group(number(topic -> Native.group(topic, nameBytes(name), null)), false);
+    byte[] bytes = nameBytes(name);
+    long found = Subject.group("find", name).explain(() -> number(topic -> Native.group(topic, bytes, null)));
+    return new Group(found, false);
   }
 
   /** Deletes a group that has no living member. */
@@ -188,7 +214,8 @@ public final class Topic extends SharedHandle {
 
   /** Deletes a group; with force also while it has members, which get {@link ErrorCode#CLOSED}. */
   public void deleteGroup(String name, boolean force) {
-    number(topic -> Native.deleteGroup(topic, nameBytes(name), force));
+    byte[] bytes = nameBytes(name);
+    Subject.group("delete", name).explain(() -> number(topic -> Native.deleteGroup(topic, bytes, force)));
   }
 
   /** The names of the topic's groups, sorted. */
