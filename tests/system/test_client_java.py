@@ -116,6 +116,10 @@ def test_the_jar_installs_into_an_empty_place(jar, leat, tmp_path):
     assert (group, f"{artifact}-{version}.jar") == ("io.leat", jar.name)
 
 
+def test_the_documentation_has_no_warnings(tmp_path):
+    run("javadoc", "-quiet", "-Xdoclint:all", "-Werror", "-d", tmp_path, *CLIENT.glob("src/io/leat/*.java"))
+
+
 def test_only_what_java_calls_is_exported(jar, tmp_path):
     run("unzip", "-qj", jar, "io/leat/*/libleat_jni.so", "-d", tmp_path)
     names = run("nm", "-D", "--defined-only", "-j", tmp_path / "libleat_jni.so").split()

@@ -17,6 +17,12 @@ public final class Claim implements AutoCloseable {
   /** Writes a claim. */
   @FunctionalInterface
   public interface Writer<E extends Exception> {
+    /**
+     * Writes the value. What it throws aborts the claim.
+     *
+     * @param claim the room; it is committed whole unless this commits it
+     * @throws E what it likes
+     */
     void write(Claim claim) throws E;
   }
 
@@ -40,7 +46,7 @@ public final class Claim implements AutoCloseable {
   }
 
   /**
-   * Where to write the value; uninitialised. Not to be touched after commit or abort: it is the memory of all
+   * {@return where to write the value; uninitialised} Not to be touched after commit or abort: it is the memory of all
    * processes, and whoever does that overwrites other records.
    */
   public ByteBuffer data() {
@@ -48,12 +54,12 @@ public final class Claim implements AutoCloseable {
     return data;
   }
 
-  /** How many bytes were claimed. */
+  /** {@return how many bytes were claimed} */
   public int size() {
     return (int) size;
   }
 
-  /** The record's offset. */
+  /** {@return the record's offset} */
   public long offset() {
     return offset;
   }
@@ -63,7 +69,11 @@ public final class Claim implements AutoCloseable {
     commit((int) size);
   }
 
-  /** Publishes the first bytes, so many. */
+  /**
+   * Publishes the first bytes, so many.
+   *
+   * @param used how many bytes, at most {@link #size}
+   */
   public void commit(int used) {
     if (used < 0) throw new IllegalArgumentException("size below 0: " + used);
     publisher.enter();
@@ -89,7 +99,7 @@ public final class Claim implements AutoCloseable {
     }
   }
 
-  /** Whether it was neither committed nor aborted. */
+  /** {@return whether it was neither committed nor aborted} */
   public boolean isOpen() {
     return isOpen;
   }

@@ -31,7 +31,7 @@ public final class Delivery extends Entry {
     entry = 0;
   }
 
-  /** How often it was delivered: 1 is the first time; at most 65535. 0: a gap. */
+  /** {@return how often it was delivered: 1 is the first time; at most 65535} 0: a gap. */
   public int deliveries() {
     return deliveries;
   }

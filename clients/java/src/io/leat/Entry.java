@@ -33,46 +33,47 @@ public class Entry {
     this.reason = reason;
   }
 
-  /** Whether this stands for offsets without a record. */
+  /** {@return whether this stands for offsets without a record} */
   public final boolean isGap() {
     return value == null;
   }
 
-  /** The record's offset. Of a gap: the first one. */
+  /** {@return the record's offset} Of a gap: the first one. */
   public final long offset() {
     return offset;
   }
 
+  /** {@return the partition in which it lies} */
   public final int partition() {
     return partition;
   }
 
-  /** The value; null for a gap. Not a copy: always the same array. */
+  /** {@return the value; null for a gap} Not a copy: always the same array. */
   public final byte[] value() {
     return value;
   }
 
-  /** The key; null without one, which is not the same as an empty one. */
+  /** {@return the key; null without one, which is not the same as an empty one} */
   public final byte[] key() {
     return key;
   }
 
-  /** The headers, decoded anew by each call. */
+  /** {@return the headers, decoded anew by each call} */
   public final List<Header> headers() {
     return headers == null ? List.of() : Header.decode(ByteBuffer.wrap(headers));
   }
 
-  /** When it was published, in milliseconds since 1970; -1 without a timestamp, and for a gap. */
+  /** {@return when it was published, in milliseconds since 1970; -1 without a timestamp, and for a gap} */
   public final long timestampMs() {
     return reason == null ? number : -1;
   }
 
-  /** How many offsets a gap has; 0 for a record. */
+  /** {@return how many offsets a gap has; 0 for a record} */
   public final long gapCount() {
     return reason == null ? 0 : number;
   }
 
-  /** Why there is a gap; null for a record. */
+  /** {@return why there is a gap; null for a record} */
   public final GapReason gapReason() {
     return reason;
   }

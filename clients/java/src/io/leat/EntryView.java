@@ -32,60 +32,65 @@ public final class EntryView {
     this.offset = offset;
   }
 
-  /** Whether this stands for offsets without a record. */
+  /** {@return whether this stands for offsets without a record} */
   public boolean isGap() {
     return base == null;
   }
 
-  /** The record's offset. Of a gap: the first one. */
+  /** {@return the record's offset} Of a gap: the first one. */
   public long offset() {
     return offset;
   }
 
+  /** {@return the partition in which it lies} */
   public int partition() {
     return partition;
   }
 
-  /** The value; null for a gap. */
+  /** {@return the value; null for a gap} */
   public ByteBuffer value() {
     return base == null ? null : base.slice(at, valueSize);
   }
 
-  /** The size of the value; 0 for a gap. */
+  /** {@return the size of the value; 0 for a gap} */
   public int valueSize() {
     return base == null ? 0 : valueSize;
   }
 
-  /** The key; null without one, which is not the same as an empty one. */
+  /** {@return the key; null without one, which is not the same as an empty one} */
   public ByteBuffer key() {
     if ((flags & Reader.HAS_KEY) == 0) return null;
     return base.slice(at - headersSize - keySize, keySize);
   }
 
-  /** The headers, copied. */
+  /** {@return the headers, copied} */
   public List<Header> headers() {
     if ((flags & Reader.HAS_HEADERS) == 0) return List.of();
     return Header.decode(base.slice(at - headersSize, headersSize));
   }
 
-  /** When it was published, in milliseconds since 1970; -1 without a timestamp, and for a gap. */
+  /** {@return when it was published, in milliseconds since 1970; -1 without a timestamp, and for a gap} */
   public long timestampMs() {
     if ((flags & Reader.HAS_TIMESTAMP) == 0) return -1;
     int before = Reader.prefix(keySize, headersSize, flags);
     return base.slice(at - before, 8).order(ByteOrder.LITTLE_ENDIAN).getLong(0);
   }
 
-  /** How many offsets a gap has; 0 for a record. */
+  /** {@return how many offsets a gap has; 0 for a record} */
   public long gapCount() {
     return base == null ? Reader.gapCount(keySize, valueSize) : 0;
   }
 
-  /** Why there is a gap; null for a record. */
+  /** {@return why there is a gap; null for a record} */
   public GapReason gapReason() {
     return base == null ? GapReason.of(headersSize) : null;
   }
 
-  /** The same with bytes of its own. To be called before the subscriber reads again. */
+  /**
+   * The same with bytes of its own. To be called before the subscriber reads again.
+   *
+   * @return the copy
+   */
   public Entry copy() {
     if (base == null) return new Entry(offset, partition, gapCount(), gapReason());
     byte[] key = (flags & Reader.HAS_KEY) == 0 ? null : bytes(at - headersSize - keySize, keySize);

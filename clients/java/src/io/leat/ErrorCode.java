@@ -91,12 +91,12 @@ public enum ErrorCode {
     if (number != ordinal()) throw new AssertionError(name());
   }
 
-  /** The number, which never changes. */
+  /** {@return the number, which never changes} */
   public int number() {
     return number;
   }
 
-  /** The name that all clients use, for example {@code "timeout"}. */
+  /** {@return the name that all clients use, for example {@code "timeout"}} */
   public String text() {
     return name().toLowerCase(Locale.ROOT);
   }

@@ -15,27 +15,50 @@ public final class From {
     this.value = value;
   }
 
-  /** Only records claimed from now on. */
+  /**
+   * Only records claimed from now on.
+   *
+   * @return that position
+   */
   public static From end() {
     return END;
   }
 
-  /** The oldest record that can be read. */
+  /**
+   * The oldest record that can be read.
+   *
+   * @return that position
+   */
   public static From beginning() {
     return BEGINNING;
   }
 
-  /** The record with this offset. */
+  /**
+   * The record with this offset.
+   *
+   * @param offset an offset, from 0
+   * @return that position
+   */
   public static From offset(long offset) {
     return number(2, offset, "offset");
   }
 
-  /** The last so many records of each partition. */
+  /**
+   * The last so many records of each partition.
+   *
+   * @param count how many records
+   * @return that position
+   */
   public static From last(long count) {
     return number(3, count, "count");
   }
 
-  /** The first record not older than this, on topics with timestamps. */
+  /**
+   * The first record not older than this, on topics with timestamps.
+   *
+   * @param time a time since 1970
+   * @return that position
+   */
   public static From time(Instant time) {
     return number(4, Math.max(0, time.toEpochMilli()), "time");
   }

@@ -21,7 +21,7 @@ public enum GapReason {
 
   private static final GapReason[] ALL = values();
 
-  /** The name that all clients use, for example {@code "aborted"}. */
+  /** {@return the name that all clients use, for example {@code "aborted"}} */
   public String text() {
     return name().toLowerCase(Locale.ROOT);
   }

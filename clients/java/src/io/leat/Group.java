@@ -12,53 +12,81 @@ public final class Group extends SharedHandle {
     this.wasCreated = wasCreated;
   }
 
-  /** Whether the call that made this object created the group. */
+  /** {@return whether the call that made this object created the group} */
   public boolean wasCreated() {
     return wasCreated;
   }
 
-  /** Makes a member with the default options. */
+  /**
+   * Makes a member with the default options.
+   *
+   * @return the member, to be closed
+   */
   public Member join() {
     return join(new MemberOptions());
   }
 
-  /** Makes a member of the group. */
+  /**
+   * Makes a member of the group.
+   *
+   * @param options what to change of the defaults
+   * @return the member, to be closed
+   */
   public Member join(MemberOptions options) {
     byte[] name = Native.bytes(options.name);
     return new Member(number(group -> Native.join(group, options.values.copy(), name)));
   }
 
-  /** Its name. */
+  /** {@return its name} */
   public String name() {
     return with(group -> Native.text(Native.groupName(group)));
   }
 
-  /** The name of the topic for records that fail too often; empty without {@link GroupOptions#maxDeliveries}. */
+  /**
+   * {@return the name of the topic for records that fail too often; empty without {@link GroupOptions#maxDeliveries}}
+   */
   public String deadLetterTopic() {
     return with(group -> Native.text(Native.groupDeadLetterTopic(group)));
   }
 
-  /** A snapshot of the group, which holds up nobody. */
+  /** {@return a snapshot of the group, which holds up nobody} */
   public GroupInfo info() {
     return with(group -> GroupInfo.of(Native.groupInfo(group)));
   }
 
-  /** Moves the group's position in all partitions. Records that members hold stay theirs. */
+  /**
+   * Moves the group's position in all partitions. Records that members hold stay theirs.
+   *
+   * @param to where to go
+   */
   public void seek(From to) {
     seek(to, Topic.ANY_PARTITION);
   }
 
-  /** The same in one partition. */
+  /**
+   * The same in one partition.
+   *
+   * @param to where to go
+   * @param partition a partition, from 0
+   */
   public void seek(From to, int partition) {
     number(group -> Native.groupSeek(group, to.kind(), to.value(), partition));
   }
 
-  /** The offset of the next record to be taken in a partition. */
+  /**
+   * {@return the offset of the next record to be taken in a partition}
+   *
+   * @param partition a partition, from 0
+   */
   public long position(int partition) {
     return number(group -> Native.groupPosition(group, partition));
   }
 
-  /** How many records of a partition, at least, the group is done with, counted from offset 0. */
+  /**
+   * {@return how many records of a partition, at least, the group is done with, counted from offset 0}
+   *
+   * @param partition a partition, from 0
+   */
   public long released(int partition) {
     return number(group -> Native.groupReleased(group, partition));
   }

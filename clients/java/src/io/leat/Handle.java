@@ -151,7 +151,7 @@ public abstract class Handle implements AutoCloseable {
     setStopped(false);
   }
 
-  /** Whether waits are stopped. Any thread. */
+  /** {@return whether waits are stopped} Any thread. */
   public boolean isStopped() {
     synchronized (resource) {
       if (closing) throw refused();

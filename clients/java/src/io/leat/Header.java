@@ -12,18 +12,28 @@ import java.util.List;
  * @param value its bytes
  */
 public record Header(byte[] name, byte[] value) {
-  /** Both as copies. */
+  /**
+   * Both as copies.
+   *
+   * @param name the name
+   * @param value the bytes
+   */
   public Header {
     name = name.clone();
     value = value.clone();
   }
 
-  /** With a name in UTF-8. */
+  /**
+   * With a name in UTF-8.
+   *
+   * @param name the name
+   * @param value the bytes
+   */
   public Header(String name, byte[] value) {
     this(Native.bytes(name), value);
   }
 
-  /** The name as UTF-8. */
+  /** {@return the name as UTF-8} */
   public String nameText() {
     return Native.text(name);
   }

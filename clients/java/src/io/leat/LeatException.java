@@ -15,7 +15,10 @@ public abstract sealed class LeatException extends RuntimeException
         TooLargeException {
   private static final long serialVersionUID = 1;
 
+  /** Which error. */
   private final ErrorCode code;
+
+  /** An errno or a size. */
   private final int detail;
 
   LeatException(ErrorCode code, int detail, String message) {
@@ -73,17 +76,19 @@ public abstract sealed class LeatException extends RuntimeException
     };
   }
 
-  /** Which error. */
+  /** {@return which error it is} */
   public ErrorCode code() {
     return code;
   }
 
-  /** The name of the code that all clients use, for example {@code "timeout"}. */
+  /** {@return the name of the code that all clients use, for example {@code "timeout"}} */
   public String name() {
     return code.text();
   }
 
-  /** What else is known: an errno, or the most bytes allowed with {@link ErrorCode#TOO_LARGE}; otherwise 0. */
+  /**
+   * {@return what else is known: an errno, or the most bytes allowed with {@link ErrorCode#TOO_LARGE}; otherwise 0}
+   */
   public int detail() {
     return detail;
   }

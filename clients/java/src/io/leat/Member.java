@@ -22,12 +22,23 @@ public final class Member extends Reader {
 
   // ---- Receiving ------------------------------------------------------------------------------
 
-  /** Waits for the next record, and holds it; {@link ErrorCode#TIMEOUT} if none comes. */
+  /**
+   * Waits for the next record, and holds it; {@link ErrorCode#TIMEOUT} if none comes.
+   *
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the delivery
+   */
   public Delivery receive(Duration timeout) {
     return receiveBatch(1, timeout).get(0);
   }
 
-  /** Up to so many available records; waits for the first. On durable topics, gaps come too. */
+  /**
+   * Up to so many available records; waits for the first. On durable topics, gaps come too.
+   *
+   * @param limit the most to return, 1 or more
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return at least one delivery
+   */
   public List<Delivery> receiveBatch(int limit, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     enter();
@@ -68,7 +79,11 @@ public final class Member extends Reader {
 
   // ---- Settling -------------------------------------------------------------------------------
 
-  /** Tells the group that the record is done: it is never delivered again. */
+  /**
+   * Tells the group that the record is done: it is never delivered again.
+   *
+   * @param delivery what this member received
+   */
   public void acknowledge(Delivery delivery) {
     enter();
     try {
@@ -79,8 +94,11 @@ public final class Member extends Reader {
   }
 
   /**
-   * Acknowledges those of these records that the member holds, in any order, and returns how many. Passes over
-   * gaps. An error only if there were records and none was acknowledged.
+   * Acknowledges those of these records that the member holds, in any order, and returns how many. Passes over gaps.
+   * An error only if there were records and none was acknowledged.
+   *
+   * @param deliveries what this member received, gaps included
+   * @return how many were acknowledged
    */
   public long acknowledge(Collection<Delivery> deliveries) {
     long[] packed = new long[4 * deliveries.size()];
@@ -94,7 +112,12 @@ public final class Member extends Reader {
     return number(() -> Native.acknowledgeSome(pointer, packed));
   }
 
-  /** Acknowledges the record and all that this member received before it, and returns how many. */
+  /**
+   * Acknowledges the record and all that this member received before it, and returns how many.
+   *
+   * @param delivery what this member received
+   * @return how many were acknowledged
+   */
   public long acknowledgeUpTo(Delivery delivery) {
     return number(
         () ->
@@ -102,17 +125,30 @@ public final class Member extends Reader {
                 pointer, delivery.at, delivery.state, delivery.position, delivery.entry));
   }
 
-  /** Acknowledges all that it holds, and returns how many. */
+  /**
+   * Acknowledges all that it holds, and returns how many.
+   *
+   * @return how many were acknowledged
+   */
   public long acknowledgeAll() {
     return number(() -> Native.acknowledgeAll(pointer));
   }
 
-  /** Makes the record available to any member again, at once. */
+  /**
+   * Makes the record available to any member again, at once.
+   *
+   * @param delivery what this member received
+   */
   public void requeue(Delivery delivery) {
     requeue(delivery, Duration.ZERO);
   }
 
-  /** Makes the record available to any member again, after the delay. */
+  /**
+   * Makes the record available to any member again, after the delay.
+   *
+   * @param delivery what this member received
+   * @param delay how long nobody gets it
+   */
   public void requeue(Delivery delivery, Duration delay) {
     long delayNs = Times.nanos(delay, "delay");
     number(
@@ -123,12 +159,16 @@ public final class Member extends Reader {
 
   // ---- Others ---------------------------------------------------------------------------------
 
-  /** Waits until {@link #receive} may have something to do. */
+  /**
+   * Waits until {@link #receive} may have something to do.
+   *
+   * @param timeout how long to wait; null waits for as long as it takes
+   */
   public void await(Duration timeout) {
     waitNanos(Times.timeout(timeout));
   }
 
-  /** How many records it holds or has taken for its next calls. */
+  /** {@return how many records it holds or has taken for its next calls} */
   public long inFlight() {
     return number(() -> Native.inFlight(pointer));
   }

@@ -35,12 +35,23 @@ public final class Publisher extends Handle {
 
   // ---- One record -----------------------------------------------------------------------------
 
-  /** Publishes a value and returns its offset. */
+  /**
+   * Publishes a value and returns its offset.
+   *
+   * @param value the bytes
+   * @return the offset of the record
+   */
   public long publish(byte[] value) {
     return publish(value, null);
   }
 
-  /** The same with a timeout, which includes the wait for stable storage if the publisher acknowledges when durable. */
+  /**
+   * The same with a timeout, which includes the wait for stable storage if the publisher acknowledges when durable.
+   *
+   * @param value the bytes
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the offset of the record
+   */
   public long publish(byte[] value, Duration timeout) {
     return publish(value, Times.timeout(timeout));
   }
@@ -58,12 +69,23 @@ public final class Publisher extends Handle {
     }
   }
 
-  /** Publishes a record with key, headers and partition, and returns its offset. */
+  /**
+   * Publishes a record with key, headers and partition, and returns its offset.
+   *
+   * @param record the record
+   * @return the offset of the record
+   */
   public long publish(NewRecord record) {
     return publish(record, null);
   }
 
-  /** The same with a timeout. */
+  /**
+   * The same with a timeout.
+   *
+   * @param record the record
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the offset of the record
+   */
   public long publish(NewRecord record, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     List<Packed> packed = List.of(new Packed(record));
@@ -99,17 +121,33 @@ public final class Publisher extends Handle {
   /**
    * Publishes the values as one batch, and returns the offset of the first: they become visible together, with
    * consecutive offsets, in one partition. Together they take at most half a segment.
+   *
+   * @param values the values; null is not allowed
+   * @return the offset of the first
    */
   public long publishBatch(List<byte[]> values) {
     return publishBatch(values, Topic.ANY_PARTITION, null);
   }
 
-  /** The same with a timeout. */
+  /**
+   * The same with a timeout.
+   *
+   * @param values the values; null is not allowed
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the offset of the first
+   */
   public long publishBatch(List<byte[]> values, Duration timeout) {
     return publishBatch(values, Topic.ANY_PARTITION, timeout);
   }
 
-  /** The same in one partition; -1 is the publisher's. */
+  /**
+   * The same in one partition; -1 is the publisher's.
+   *
+   * @param values the values; null is not allowed
+   * @param partition a partition, or -1
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the offset of the first
+   */
   public long publishBatch(List<byte[]> values, int partition, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     byte[][] all = values.toArray(new byte[0][]); // The list is the caller's code, and may change meanwhile.
@@ -137,12 +175,24 @@ public final class Publisher extends Handle {
     return count;
   }
 
-  /** Publishes records as one batch, and returns the offset of the first. Keys select no partition. */
+  /**
+   * Publishes records as one batch, and returns the offset of the first. Keys select no partition.
+   *
+   * @param records the records
+   * @return the offset of the first
+   */
   public long publishRecordBatch(List<NewRecord> records) {
     return publishRecordBatch(records, Topic.ANY_PARTITION, null);
   }
 
-  /** The same with a timeout, in one partition; -1 is the publisher's. */
+  /**
+   * The same with a timeout, in one partition; -1 is the publisher's.
+   *
+   * @param records the records
+   * @param partition a partition, or -1
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the offset of the first
+   */
   public long publishRecordBatch(List<NewRecord> records, int partition, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     List<Packed> all = new ArrayList<>();
@@ -229,12 +279,23 @@ public final class Publisher extends Handle {
 
   // ---- Claims ---------------------------------------------------------------------------------
 
-  /** Claims room for a value, to be written in place. A publisher has at most one open claim. */
+  /**
+   * Claims room for a value, to be written in place. A publisher has at most one open claim.
+   *
+   * @param size bytes of the value, at most
+   * @return the open claim
+   */
   public Claim claim(int size) {
     return claim(size, (Duration) null);
   }
 
-  /** The same with a timeout. */
+  /**
+   * The same with a timeout.
+   *
+   * @param size bytes of the value, at most
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the open claim
+   */
   public Claim claim(int size, Duration timeout) {
     if (size < 0) throw new IllegalArgumentException("size below 0: " + size);
     long timeoutNs = Times.timeout(timeout);
@@ -266,12 +327,27 @@ public final class Publisher extends Handle {
   /**
    * Claims room, lets the writer fill it, commits it and returns its offset. An exception aborts it. The writer may
    * commit fewer bytes itself, or abort.
+   *
+   * @param <E> what the writer may throw
+   * @param size bytes of the value, at most
+   * @param writer writes the value; it may commit less than all
+   * @return the offset of the record
+   * @throws E what the writer threw, after the claim was aborted
    */
   public <E extends Exception> long claim(int size, Claim.Writer<E> writer) throws E {
     return claim(size, null, writer);
   }
 
-  /** The same with a timeout. */
+  /**
+   * The same with a timeout.
+   *
+   * @param <E> what the writer may throw
+   * @param size bytes of the value, at most
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @param writer writes the value; it may commit less than all
+   * @return the offset of the record
+   * @throws E what the writer threw, after the claim was aborted
+   */
   public <E extends Exception> long claim(int size, Duration timeout, Claim.Writer<E> writer) throws E {
     try (Claim claim = claim(size, timeout)) {
       writer.write(claim);
@@ -282,7 +358,11 @@ public final class Publisher extends Handle {
 
   // ---- Stable storage -----------------------------------------------------------------------------
 
-  /** Durable topics: waits until everything that this publisher has published is on stable storage. */
+  /**
+   * Durable topics: waits until everything that this publisher has published is on stable storage.
+   *
+   * @param timeout how long to wait; null waits for as long as it takes
+   */
   public void flush(Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     enter();
@@ -305,19 +385,28 @@ public final class Publisher extends Handle {
 
   /**
    * Durable topics: the offset of the publisher's partition before which everything is on stable storage. Otherwise 0.
+   *
+   * @return the offset; 0 for topics that are not durable
    */
   public long durableOffset() {
     return durableOffset(Topic.ANY_PARTITION);
   }
 
-  /** The same of any partition. */
+  /**
+   * The same of any partition.
+   *
+   * @param partition a partition, from 0
+   * @return the offset; 0 for topics that are not durable
+   */
   public long durableOffset(int partition) {
     return number(() -> Native.durableOffset(pointer, partition));
   }
 
   /**
-   * The offset of the record, or the last of the batch, that was published last and acknowledged when durable, with
-   * or without an error of the disk.
+   * The offset of the record, or the last of the batch, that was published last and acknowledged when durable, with or
+   * without an error of the disk.
+   *
+   * @return the offset
    */
   public long lastOffset() {
     return number(() -> Native.lastOffset(pointer));
@@ -325,27 +414,32 @@ public final class Publisher extends Handle {
 
   // ---- Others ---------------------------------------------------------------------------------
 
-  /** The largest record in bytes: key, headers, timestamp and value together, encoded. */
+  /** {@return the largest record in bytes: key, headers, timestamp and value together, encoded} */
   public long maxRecordSize() {
     return maxRecordSize;
   }
 
-  /** The partition of records that have no key. */
+  /** {@return the partition of records that have no key} */
   public int partition() {
     return (int) number(() -> Native.publisherPartition(pointer));
   }
 
   /**
-   * Durable topics: a descriptor that becomes readable when a durable offset may have moved, or the topic was
-   * deleted; {@link #durableOffset} makes it unreadable until then. It belongs to the publisher.
+   * Durable topics: a descriptor that becomes readable when a durable offset may have moved, or the topic was deleted;
+   * {@link #durableOffset} makes it unreadable until then. It belongs to the publisher.
+   *
+   * @return the descriptor
    */
   public int durableFd() {
     return (int) number(() -> Native.durableFd(pointer));
   }
 
   /**
-   * A descriptor that becomes readable when there may be room in a full partition (-1: the publisher's), or the
-   * topic was deleted. It belongs to the publisher.
+   * A descriptor that becomes readable when there may be room in a full partition (-1: the publisher's), or the topic
+   * was deleted. It belongs to the publisher.
+   *
+   * @param partition a partition, or -1
+   * @return the descriptor
    */
   public int roomFd(int partition) {
     return (int) number(() -> Native.roomFd(pointer, partition));

@@ -152,6 +152,8 @@ public abstract class Reader extends Handle {
   /**
    * A descriptor that becomes readable when there may be something to read; then read until there is nothing. It is
    * also readable while waits are stopped. It belongs to this handle.
+   *
+   * @return the descriptor
    */
   public int waitFd() {
     enter();

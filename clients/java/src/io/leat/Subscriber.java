@@ -26,7 +26,12 @@ public final class Subscriber extends Reader {
 
   // ---- Copies ---------------------------------------------------------------------------------
 
-  /** Up to so many available records and gaps, oldest first within a partition; none if nothing is there. */
+  /**
+   * Up to so many available records and gaps, oldest first within a partition; none if nothing is there.
+   *
+   * @param limit the most to return, 1 or more
+   * @return records and gaps; may be empty
+   */
   public List<Entry> poll(int limit) {
     enter();
     try {
@@ -36,7 +41,13 @@ public final class Subscriber extends Reader {
     }
   }
 
-  /** The same, but waits for the first; {@link ErrorCode#TIMEOUT} if none comes. */
+  /**
+   * The same, but waits for the first; {@link ErrorCode#TIMEOUT} if none comes.
+   *
+   * @param limit the most to return, 1 or more
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return at least one record or gap
+   */
   public List<Entry> receive(int limit, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     enter();
@@ -47,7 +58,12 @@ public final class Subscriber extends Reader {
     }
   }
 
-  /** Waits for the next record or gap. */
+  /**
+   * Waits for the next record or gap.
+   *
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the record or gap
+   */
   public Entry receive(Duration timeout) {
     return receive(1, timeout).get(0);
   }
@@ -79,7 +95,12 @@ public final class Subscriber extends Reader {
 
   // ---- In place -------------------------------------------------------------------------------
 
-  /** As {@link #poll}, but to be read where it lies, until this subscriber reads again. */
+  /**
+   * As {@link #poll}, but to be read where it lies, until this subscriber reads again.
+   *
+   * @param limit the most to return, 1 or more
+   * @return views of records and gaps; may be empty
+   */
   public List<EntryView> pollViews(int limit) {
     enter();
     try {
@@ -91,8 +112,12 @@ public final class Subscriber extends Reader {
 
   /**
    * As {@link #receive(int, Duration)}, but to be read where it lies, until this subscriber reads again. A lossy
-   * subscriber that is not {@link SubscriberOptions#inPlace}, and one that reads old records of a durable topic
-   * from disk, has copies anyway: then so are these.
+   * subscriber that is not {@link SubscriberOptions#inPlace}, and one that reads old records of a durable topic from
+   * disk, has copies anyway: then so are these.
+   *
+   * @param limit the most to return, 1 or more
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return at least one view
    */
   public List<EntryView> receiveViews(int limit, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
@@ -114,7 +139,11 @@ public final class Subscriber extends Reader {
 
   // ---- Waiting --------------------------------------------------------------------------------
 
-  /** Waits until {@link #poll} may have something to do. What was read in place stays valid. */
+  /**
+   * Waits until {@link #poll} may have something to do. What was read in place stays valid.
+   *
+   * @param timeout how long to wait; null waits for as long as it takes
+   */
   public void await(Duration timeout) {
     waitNanos(Times.timeout(timeout));
   }
@@ -122,12 +151,18 @@ public final class Subscriber extends Reader {
   /**
    * Waits until one of the subscribers may have something to do, and returns its index. It uses all of them; an
    * interrupt ends it as it does others.
+   *
+   * @param subscribers 1 to 64 subscribers, each of them once
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the index of that subscriber
    */
   public static int waitAny(List<Subscriber> subscribers, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
     Subscriber[] all = subscribers.toArray(new Subscriber[0]); // The list may change meanwhile.
     int count = all.length;
-    if (count == 0 || count > MAX_WAIT_ANY) throw new IllegalArgumentException(count + " subscribers: 1 to " + MAX_WAIT_ANY + " can wait together");
+    if (count == 0 || count > MAX_WAIT_ANY) {
+      throw new IllegalArgumentException(count + " subscribers: 1 to " + MAX_WAIT_ANY + " can wait together");
+    }
     long[] pointers = new long[count];
     int entered = 0;
     try {
@@ -149,12 +184,16 @@ public final class Subscriber extends Reader {
 
   // ---- Others ---------------------------------------------------------------------------------
 
-  /** The offset of the next record in a partition; 0 if it does not read that partition. */
+  /**
+   * {@return the offset of the next record in a partition; 0 if it does not read that partition}
+   *
+   * @param partition a partition, from 0
+   */
   public long offset(int partition) {
     return number(() -> Native.subscriberOffset(pointer, partition));
   }
 
-  /** Whether it may be overtaken: it was made lossy, or was evicted. */
+  /** {@return whether it may be overtaken: it was made lossy, or was evicted} */
   public boolean isLossy() {
     return number(() -> Native.isLossy(pointer)) != 0;
   }

@@ -35,17 +35,34 @@ public final class Topic extends SharedHandle {
 
   // ---- Topics by name -------------------------------------------------------------------------
 
-  /** Creates a topic and opens it. Of several processes that create the same name at once exactly one succeeds. */
+  /**
+   * Creates a topic and opens it. Of several processes that create the same name at once exactly one succeeds.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param options what to change of the defaults
+   * @return the topic, to be closed
+   */
   public static Topic create(String name, TopicOptions options) {
     return make("create", name, options, false);
   }
 
-  /** Opens the topic if it exists, whatever its options are; otherwise creates it. */
+  /**
+   * Opens the topic if it exists, whatever its options are; otherwise creates it.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param options what to change of the defaults
+   * @return the topic, to be closed
+   */
   public static Topic openOrCreate(String name, TopicOptions options) {
     return make("open or create", name, options, true);
   }
 
-  /** The same with the default options. */
+  /**
+   * The same with the default options.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @return the topic, to be closed
+   */
   public static Topic openOrCreate(String name) {
     return openOrCreate(name, new TopicOptions());
   }
@@ -66,17 +83,35 @@ public final class Topic extends SharedHandle {
                             mayExist))));
   }
 
-  /** Opens a topic that exists. */
+  /**
+   * Opens a topic that exists.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @return the topic, to be closed
+   */
   public static Topic open(String name) {
     return open(name, Duration.ZERO, null);
   }
 
-  /** Opens a topic, and waits until it was created. */
+  /**
+   * Opens a topic, and waits until it was created.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @return the topic, to be closed
+   */
   public static Topic open(String name, Duration timeout) {
     return open(name, timeout, null);
   }
 
-  /** The same in another place; null is the default. */
+  /**
+   * The same in another place; null is the default.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param timeout how long to wait; null waits for as long as it takes
+   * @param place the directories; null is the default
+   * @return the topic, to be closed
+   */
   public static Topic open(String name, Duration timeout, Place place) {
     Place where = place == null ? Place.DEFAULT : place;
     byte[] bytes = nameBytes(name);
@@ -98,17 +133,32 @@ public final class Topic extends SharedHandle {
     }
   }
 
-  /** Deletes a topic that nobody uses, and frees its name. */
+  /**
+   * Deletes a topic that nobody uses, and frees its name.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   */
   public static void delete(String name) {
     delete(name, false, null);
   }
 
-  /** Deletes a topic; with force also while it has participants, which get {@link ErrorCode#DELETED}. */
+  /**
+   * Deletes a topic; with force also while it has participants, which get {@link ErrorCode#DELETED}.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param force whether to do so while others use it
+   */
   public static void delete(String name, boolean force) {
     delete(name, force, null);
   }
 
-  /** The same in another place; null is the default. */
+  /**
+   * The same in another place; null is the default.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param force whether to do so while others use it
+   * @param place the directories; null is the default
+   */
   public static void delete(String name, boolean force, Place place) {
     Place where = place == null ? Place.DEFAULT : place;
     byte[] bytes = nameBytes(name);
@@ -119,18 +169,27 @@ public final class Topic extends SharedHandle {
                     Native.topicDelete(bytes, force, where.directoryBytes(), where.dataDirectoryBytes())));
   }
 
-  /** The names of all topics, sorted. */
+  /**
+   * The names of all topics, sorted.
+   *
+   * @return the names, sorted
+   */
   public static List<String> list() {
     return list(null);
   }
 
-  /** The same in another place; null is the default. */
+  /**
+   * The same in another place; null is the default.
+   *
+   * @param place the directories; null is the default
+   * @return the names, sorted
+   */
   public static List<String> list(Place place) {
     Place where = place == null ? Place.DEFAULT : place;
     return lines(Native.topicList(where.directoryBytes(), where.dataDirectoryBytes()));
   }
 
-  /** The library's version, for example {@code "0.1.0"}. */
+  /** {@return the library's version, for example {@code "0.1.0"}} */
   public static String version() {
     return Native.text(Native.version());
   }
@@ -146,12 +205,21 @@ public final class Topic extends SharedHandle {
 
   // ---- What is made from it -------------------------------------------------------------------
 
-  /** Makes a publisher with the default options. */
+  /**
+   * Makes a publisher with the default options.
+   *
+   * @return the publisher, to be closed
+   */
   public Publisher publisher() {
     return publisher(new PublisherOptions());
   }
 
-  /** Makes a publisher. */
+  /**
+   * Makes a publisher.
+   *
+   * @param options what to change of the defaults
+   * @return the publisher, to be closed
+   */
   public Publisher publisher(PublisherOptions options) {
     return with(
         topic -> {
@@ -162,12 +230,21 @@ public final class Topic extends SharedHandle {
         });
   }
 
-  /** Makes a subscriber with the default options: it reads what is published from now on. */
+  /**
+   * Makes a subscriber with the default options: it reads what is published from now on.
+   *
+   * @return the subscriber, to be closed
+   */
   public Subscriber subscriber() {
     return subscriber(new SubscriberOptions());
   }
 
-  /** Makes a subscriber. */
+  /**
+   * Makes a subscriber.
+   *
+   * @param options what to change of the defaults
+   * @return the subscriber, to be closed
+   */
   public Subscriber subscriber(SubscriberOptions options) {
     return with(
         topic -> {
@@ -186,12 +263,23 @@ public final class Topic extends SharedHandle {
     return Native.check(result);
   }
 
-  /** Opens the consumer group of that name, or creates it with the default options. */
+  /**
+   * Opens the consumer group of that name, or creates it with the default options.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @return the group, to be closed
+   */
   public Group group(String name) {
     return group(name, new GroupOptions());
   }
 
-  /** Opens the consumer group of that name, or creates it; the options apply only then. */
+  /**
+   * Opens the consumer group of that name, or creates it; the options apply only then.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param options what to change of the defaults
+   * @return the group, to be closed
+   */
   public Group group(String name, GroupOptions options) {
     long[] values = options.values.copy();
     byte[] bytes = nameBytes(name);
@@ -200,64 +288,90 @@ public final class Topic extends SharedHandle {
     return new Group(made, values[9] != 0);
   }
 
-  /** Opens an existing group. */
+  /**
+   * Opens an existing group.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @return the group, to be closed
+   */
   public Group findGroup(String name) {
     byte[] bytes = nameBytes(name);
     long found = Subject.group("find", name).explain(() -> number(topic -> Native.group(topic, bytes, null)));
     return new Group(found, false);
   }
 
-  /** Deletes a group that has no living member. */
+  /**
+   * Deletes a group that has no living member.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   */
   public void deleteGroup(String name) {
     deleteGroup(name, false);
   }
 
-  /** Deletes a group; with force also while it has members, which get {@link ErrorCode#CLOSED}. */
+  /**
+   * Deletes a group; with force also while it has members, which get {@link ErrorCode#CLOSED}.
+   *
+   * @param name 1 to 200 letters, digits, dots, underscores and dashes
+   * @param force whether to do so while others use it
+   */
   public void deleteGroup(String name, boolean force) {
     byte[] bytes = nameBytes(name);
     Subject.group("delete", name).explain(() -> number(topic -> Native.deleteGroup(topic, bytes, force)));
   }
 
-  /** The names of the topic's groups, sorted. */
+  /** {@return the names of the topic's groups, sorted} */
   public List<String> groupNames() {
     return with(topic -> lines(Native.topicGroups(topic)));
   }
 
   // ---- What it tells --------------------------------------------------------------------------
 
-  /** Its name. */
+  /** {@return its name} */
   public String name() {
     return with(topic -> Native.text(Native.topicName(topic)));
   }
 
-  /** The number of partitions. */
+  /** {@return the number of partitions} */
   public int partitions() {
     return (int) number(Native::topicPartitions);
   }
 
-  /** The largest record in bytes: key, headers, timestamp and value together, encoded. */
+  /** {@return the largest record in bytes: key, headers, timestamp and value together, encoded} */
   public long maxRecordSize() {
     return number(Native::topicMaxRecordSize);
   }
 
-  /** A snapshot of the topic, which holds up nobody. */
+  /** {@return a snapshot of the topic, which holds up nobody} */
   public TopicInfo info() {
     return with(topic -> TopicInfo.of(Native.topicInfo(topic)));
   }
 
-  /** The same, and the groups, as the JSON text that {@code leat topic info --json} prints. */
+  /**
+   * The same, and the groups, as the JSON text that {@code leat topic info --json} prints.
+   *
+   * @return the text
+   */
   public String json() {
     return with(topic -> Native.text(Native.topicJson(topic)));
   }
 
   // ---- What changes it ------------------------------------------------------------------------
 
-  /** Policy grow: sets how far each partition may grow from now on. */
+  /**
+   * Policy grow: sets how far each partition may grow from now on.
+   *
+   * @param bytes bytes of each partition
+   */
   public void setMaxCapacity(long bytes) {
     number(topic -> Native.topicSetMaxCapacity(topic, bytes));
   }
 
-  /** Policy grow: frees idle memory, and returns how many bytes. */
+  /**
+   * Policy grow: frees idle memory, and returns how many bytes.
+   *
+   * @return how many bytes were freed
+   */
   public long shrink() {
     return number(Native::topicShrink);
   }
@@ -265,6 +379,8 @@ public final class Topic extends SharedHandle {
   /**
    * A durable topic that is read-only: writes everything that may not be on stable storage, and makes the topic
    * writable again. An interrupt does not end this.
+   *
+   * @param timeout how long to wait; null waits for as long as it takes
    */
   public void repair(Duration timeout) {
     long timeoutNs = Times.timeout(timeout);

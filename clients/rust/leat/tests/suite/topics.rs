@@ -61,11 +61,14 @@ fn a_name_that_is_none_is_an_error() {
     assert_eq!(code(here.place().open(remote, None)), Code::Unsupported);
 }
 
+fn says(want: &str, error: Error) {
+    assert!(error.to_string().contains(want), "{error}");
+}
+
 #[test]
-fn errors_name_the_thing_and_the_cause() {
+fn errors_name_the_topic_and_the_cause() {
     let here = TestPlace::new();
-    let (topic, mut publisher, _subscriber) = here.trio(&here.options());
-    let says = |want: &str, error: Error| assert!(error.to_string().contains(want), "{error}");
+    let _topic = Topic::create("topic", &here.options()).unwrap(); // Makes the directory.
     let create = |name: &str, change: fn(&mut TopicOptions)| {
         let mut options = here.options();
         change(&mut options);
@@ -115,6 +118,12 @@ fn errors_name_the_thing_and_the_cause() {
         "cannot delete topic 'missing'",
         here.place().delete("missing", false).unwrap_err(),
     );
+}
+
+#[test]
+fn errors_name_the_group_the_partition_and_the_option() {
+    let here = TestPlace::new();
+    let (topic, mut publisher, _subscriber) = here.trio(&here.options());
     let many = GroupOptions {
         members: 300,
         ..Default::default()
