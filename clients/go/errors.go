@@ -24,7 +24,7 @@ func (c Code) Name() string {
 //
 //	if errors.Is(err, leat.ErrNotFound) ...
 type Error struct {
-	Code   Code
+	Code   Code   // which error it is
 	Detail int32  // errno of the system call that failed, or 0; with CodeTooLarge the most bytes allowed
 	text   string // what failed and why, where more is known than the code
 }

@@ -187,28 +187,28 @@ func (g *Group) Released(partition int) (uint64, error) {
 
 // GroupInfo is a snapshot of a group.
 type GroupInfo struct {
-	Mode          GroupMode
-	ByKey         bool
-	MaxDeliveries int
-	Lease         time.Duration
-	OnExpired     OnExpired
-	InFlightLimit int    // for each member
-	Lag           uint64 // records that no member has taken yet
-	InFlight      uint64 // taken or returned, and not acknowledged
-	Redelivered   uint64 // deliveries after the first
-	Returned      uint64 // waiting for redelivery or for their key
-	ReturnedLimit uint64
-	DeadLetters   uint64 // records that went to the dead-letter topic
-	Taking        error  // ErrRedeliveryFull: no room for returned records; otherwise nil
-	Members       []MemberInfo
-	Offsets       []uint64 // by partition, of the next record to be taken
+	Mode          GroupMode     // when a record counts as done
+	ByKey         bool          // records of one key go to one member at a time
+	MaxDeliveries int           // 0: no limit
+	Lease         time.Duration // 0: never ends
+	OnExpired     OnExpired     // where it goes on if retention deleted its next record
+	InFlightLimit int           // for each member
+	Lag           uint64        // records that no member has taken yet
+	InFlight      uint64        // taken or returned, and not acknowledged
+	Redelivered   uint64        // deliveries after the first
+	Returned      uint64        // waiting for redelivery or for their key
+	ReturnedLimit uint64        // how many may wait so at a time
+	DeadLetters   uint64        // records that went to the dead-letter topic
+	Taking        error         // ErrRedeliveryFull: no room for returned records; otherwise nil
+	Members       []MemberInfo  // alive now
+	Offsets       []uint64      // by partition, of the next record to be taken
 }
 
 // MemberInfo is a snapshot of a living member.
 type MemberInfo struct {
-	Name     string
+	Name     string // informational; may be empty
 	InFlight uint64 // records that it has taken or received, and not acknowledged
-	Pid      int
+	Pid      int    // in its own PID namespace
 }
 
 // Info takes a snapshot of the group. It holds up nobody.

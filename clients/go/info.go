@@ -13,35 +13,35 @@ type TopicInfo struct {
 	// ID is a UUID, which tells the topic from earlier and later ones of its name; save it with an offset that
 	// you save. All 0: the topic was made by a version of Leat without ids.
 	ID               [16]byte
-	Policy           Policy
-	CapacityBytes    uint64 // per partition, now
-	MaxCapacityBytes uint64
-	MinCapacityBytes uint64 // at creation; Shrink does not go below it
-	MaxCapacityLimit uint64 // the most that SetMaxCapacity accepts
-	SegmentBytes     uint64
-	MaxRecordBytes   uint64
-	RetainAll        bool
-	SingleWriter     bool
-	Timestamps       bool
-	DeleteWhenUnused bool
+	Policy           Policy        // what happens when it is full
+	CapacityBytes    uint64        // per partition, now
+	MaxCapacityBytes uint64        // how far a partition may grow
+	MinCapacityBytes uint64        // at creation; Shrink does not go below it
+	MaxCapacityLimit uint64        // the most that SetMaxCapacity accepts
+	SegmentBytes     uint64        // of a segment
+	MaxRecordBytes   uint64        // of the largest record, encoded
+	RetainAll        bool          // room is never reused
+	SingleWriter     bool          // every publisher is exclusive
+	Timestamps       bool          // records have timestamps
+	DeleteWhenUnused bool          // the last process that closes it deletes it
 	RevokeAfter      time.Duration // 0: never
 	EvictAfter       time.Duration // 0: never
 
 	// Durable topics.
 	Durable        Durability
-	State          error // why nothing is written to disk; nil: it is
-	ArchiverPid    int   // 0: no archiver is needed yet
-	SyncInterval   time.Duration
-	CreatedMs      int64
-	FileBytes      uint64
-	RetentionBytes uint64
-	Retention      time.Duration
-	DiskBytes      uint64 // of all its files
-	CutBytes       uint64 // what recovery found: bytes and records that were never written whole,
-	CutRecords     uint64
-	Damaged        uint64 // and offsets whose records cannot be read
+	State          error         // why nothing is written to disk; nil: it is
+	ArchiverPid    int           // 0: no archiver is needed yet
+	SyncInterval   time.Duration // of DurabilityInterval
+	CreatedMs      int64         // when it was created, in milliseconds since 1970
+	FileBytes      uint64        // of a file with records
+	RetentionBytes uint64        // kept on disk, in whole files; 0: no limit
+	Retention      time.Duration // how long records are kept; 0: no limit
+	DiskBytes      uint64        // of all its files
+	CutBytes       uint64        // of records that recovery cut off, because they were never written whole
+	CutRecords     uint64        // how many these were
+	Damaged        uint64        // offsets whose records recovery could not read
 
-	Partitions   []PartitionInfo
+	Partitions   []PartitionInfo   // by number
 	Participants []ParticipantInfo // alive now
 }
 
@@ -49,8 +49,8 @@ type TopicInfo struct {
 type PartitionInfo struct {
 	Start         uint64 // oldest offset that can be read
 	End           uint64 // offset of the next claim
-	CapacityBytes uint64
-	UsedBytes     uint64
+	CapacityBytes uint64 // room for records, now
+	UsedBytes     uint64 // from the oldest segment that can be read to the end
 	Written       uint64 // durable topics: everything before can be read from disk,
 	Durable       uint64 // and everything before is on stable storage
 }
@@ -69,8 +69,8 @@ const (
 
 // ParticipantInfo is a snapshot of a publisher, subscriber or member.
 type ParticipantInfo struct {
-	Pid      int // in its own PID namespace
-	Role     Role
+	Pid      int    // in its own PID namespace
+	Role     Role   // what it does
 	Offset   uint64 // subscribers: next offset, summed over partitions
 	Lag      uint64 // subscribers: records not read yet
 	Blocking bool   // others wait for it

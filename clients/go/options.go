@@ -71,12 +71,12 @@ type Place struct {
 // TopicOptions are the options of a new topic. What is 0 is the default. Sizes in bytes.
 type TopicOptions struct {
 	Place
-	Policy           Policy
+	Policy           Policy        // what happens when it is full; PolicyBlock
 	CapacityBytes    uint64        // per partition; 8 MiB, durable topics 32 MiB
 	SegmentBytes     uint64        // an eighth of the capacity; at most 1 GiB
 	MaxCapacityBytes uint64        // PolicyGrow, per partition; 8 times the capacity
 	GrowBelowBytes   uint64        // PolicyGrow: adds memory at so little free; a segment
-	Partitions       int           // 1
+	Partitions       int           // how many, at most 1024; 1
 	Participants     int           // publishers, subscribers and members at a time; 256, at most 4096
 	RetainAll        bool          // never reuse room; publishing returns ErrFull at the end
 	SingleWriter     bool          // every publisher is exclusive
@@ -86,7 +86,7 @@ type TopicOptions struct {
 	EvictAfter       time.Duration // make a gating subscriber lossy that blocks for so long; never
 	Mode             uint32        // permission bits of the files; 0600
 	FileGroup        string        // Unix group of the files; the caller's
-	Durable          Durability
+	Durable          Durability    // what survives what; DurabilityNone
 	SyncInterval     time.Duration // DurabilityInterval; 1 ms to 1 h
 	FileBytes        uint64        // durable topics: size of a file with records; 64 MiB
 	RetentionBytes   uint64        // durable topics: keep so much on disk, in whole files; no limit
@@ -102,7 +102,7 @@ type PublisherOptions struct {
 
 // SubscriberOptions are the options of a subscriber. The zero value: gating, all partitions, from the end.
 type SubscriberOptions struct {
-	From      From
+	From      From          // where it begins
 	Partition Partition     // AnyPartition: all
 	Lossy     bool          // may be overtaken; otherwise publishers keep what it has not read
 	InPlace   bool          // with Lossy: pins the segment that it reads instead of copying
@@ -132,13 +132,13 @@ const (
 
 // GroupOptions are the options of a new group. What is 0 is the default.
 type GroupOptions struct {
-	From          From
-	Mode          GroupMode
-	ByKey         bool // records of one key go to one member at a time, in order
-	Members       int  // at a time; 64, at most 255
-	InFlight      int  // unacknowledged records that a member may hold; 1024, at most 65536
-	MaxDeliveries int  // then a record goes to the dead-letter topic; at most 65534; no limit
-	OnExpired     OnExpired
+	From          From          // where it begins
+	Mode          GroupMode     // when a record counts as done
+	ByKey         bool          // records of one key go to one member at a time, in order
+	Members       int           // at a time; 64, at most 255
+	InFlight      int           // unacknowledged records that a member may hold; 1024, at most 65536
+	MaxDeliveries int           // then a record goes to the dead-letter topic; at most 65534; no limit
+	OnExpired     OnExpired     // durable topics: where it goes on if its next record was deleted
 	Lease         time.Duration // a record held for longer goes to another member; never
 }
 
@@ -146,7 +146,7 @@ type GroupOptions struct {
 type MemberOptions struct {
 	Name     string        // informational; at most 63 bytes
 	Spin     time.Duration // as in SubscriberOptions
-	Patience time.Duration
+	Patience time.Duration // as in SubscriberOptions
 }
 
 // ---- For C --------------------------------------------------------------------------------------

@@ -28,15 +28,15 @@ func (p Partition) c() C.uint32_t { return C.uint32_t(p.next - 1) } // LEAT_ANY_
 
 // Header is a named value that travels with a record. Names need not be unique, nor be text.
 type Header struct {
-	Name  string
-	Value []byte
+	Name  string // most often a text
+	Value []byte // what belongs to the name
 }
 
 // NewRecord is a record to publish.
 type NewRecord struct {
-	Value     []byte
-	Key       []byte // Also selects the partition. Nil: no key, which is not the same as an empty one.
-	Headers   []Header
+	Value     []byte    // What is published.
+	Key       []byte    // Also selects the partition. Nil: no key, which is not the same as an empty one.
+	Headers   []Header  // In this order.
 	Partition Partition // Overrides the one that the key selects.
 }
 
@@ -58,8 +58,8 @@ func (r GapReason) String() string { return C.GoString(C.leat_gap_reason_name(C.
 
 // Gap describes offsets that hold no record.
 type Gap struct {
-	Count  uint64 // How many offsets, beginning with the record's.
-	Reason GapReason
+	Count  uint64    // How many offsets, beginning with the record's.
+	Reason GapReason // 0: not a gap.
 }
 
 // Record is a record as delivered, or a gap: offsets that will not be delivered. Its bytes are Go's. The
@@ -68,9 +68,9 @@ type Record struct {
 	Value       []byte // Nil: a gap.
 	Key         []byte // Nil without a key, which is not the same as an empty one.
 	Offset      uint64 // Of a gap: the first one.
-	Partition   int
-	TimestampMs int64 // When it was published, in milliseconds since 1970; -1 without a timestamp.
-	Gap         Gap
+	Partition   int    // In which it lies.
+	TimestampMs int64  // When it was published, in milliseconds since 1970; -1 without a timestamp.
+	Gap         Gap    // If IsGap.
 	headers     []byte
 }
 
