@@ -87,6 +87,35 @@ def test_import_of_a_module(leat, tmp_path):
     assert (done.stdout, done.stderr) == ("true function 8 news\n", "")
 
 
+def test_types_compile_and_so_does_using(tmp_path):
+    """Skipped without TypeScript 5.2 and Node's types. What the types say is compared with the package without them, too."""
+    found = shutil.which("tsc")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout if found else "Version 0.0"
+    types = [folder for folder in (Path("/usr/share/nodejs"), Path("/usr/lib/node_modules"), Path("/usr/local/lib/node_modules"))
+             if (folder / "@types/node").exists()]
+    if tuple(map(int, said.split()[1].split("-")[0].split(".")[:2])) < (5, 2) or not types:
+        pytest.skip("no TypeScript 5.2, or no @types/node")
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "leat").symlink_to(PACKAGE / "leat")
+    (tmp_path / "node_modules" / "@types").symlink_to(types[0] / "@types")
+    (tmp_path / "program.mts").write_text("""
+import { Topic, Reader, LeatRecord, Gap } from 'leat';
+using topic = await Topic.openOrCreate('ts');
+await using publisher = topic.publisher();
+publisher.publish('x', { key: 'k' });
+const counts: Record<string, number> = {};
+class Mine extends Reader<number> {}
+const entry: LeatRecord | Gap = await topic.subscriber({ from: 'beginning' }).receive({ timeout: 1000 });
+console.log(entry.isGap ? entry.reason : entry.value, counts, Mine);
+// @ts-expect-error
+await topic.subscriber().receive({ timeuot: 10 });
+""", encoding="utf-8")
+    done = subprocess.run([found, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib",
+                           "es2022,esnext.disposable", "program.mts"],
+                          cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stdout
+
+
 def test_readme_says_what_works(leat, tmp_path):
     """Its five calls, as they stand there."""
     text = (HERE / "README.md").read_text(encoding="utf-8")

@@ -116,13 +116,13 @@ test('unknown options are refused everywhere, in one line', async () => {
     await assert.rejects(async () => call(), (error) => {
       assert.ok(error instanceof TypeError, `${name}: ${error}`);
       assert.strictEqual(error.code, 'ERR_INVALID_ARG_VALUE');
-      assert.match(error.message, /^there is no option 'timeuot'[,;] .*The options are \w+[^\n]*$/, name);
+      assert.match(error.message, /^there is no option 'timeuot'( \(did you mean '\w+'\?\))?: the options are \w+[^\n]*$/, name);
       return true;
     }, name);
   }
-  await assert.rejects(subscriber.receive(wrong), { message: /'timeuot', did you mean 'timeout'\? The options are timeout, signal$/ });
-  assert.throws(() => publisher.publish('x', { kee: 'k' }), { message: /'kee', did you mean 'key'\?/ });
-  assert.throws(() => publisher.publish('x', { compression: 'k' }), { message: /'compression'; The options are key, headers, partition$/ });
+  await assert.rejects(subscriber.receive(wrong), { message: /'timeuot' \(did you mean 'timeout'\?\): the options are timeout, signal$/ });
+  assert.throws(() => publisher.publish('x', { kee: 'k' }), { message: /'kee' \(did you mean 'key'\?\)/ });
+  assert.throws(() => publisher.publish('x', { compression: 'k' }), { message: /'compression': the options are key, headers, partition$/ });
   assert.throws(() => topic.subscriber({ from: { offset: 0, last: 1 } }), { message: /only one of offset, last and time/ });
   assert.strictEqual(publisher.lastOffset, null);
   assert.deepStrictEqual(subscriber.poll().map(String).length, 1);  // Nothing of that was published.

@@ -3,7 +3,7 @@
 
 const { existsSync } = require('node:fs');
 
-const { LeatError } = require('./native');
+const { kIsClosed, LeatError } = require('./native');
 
 function directoryOf(place) {
   return place?.directory || process.env.LEAT_DIR || `/dev/shm/leat-${process.geteuid()}`;
@@ -61,7 +61,7 @@ async function explained(promise, about) {
   try {
     return await promise;
   } catch (error) {
-    if (!(error instanceof LeatError) || error.message === 'it is closed') throw error;
+    if (!(error instanceof LeatError) || error.message === kIsClosed) throw error;
     throw new LeatError(error.code, `cannot ${about.action} '${shortened(about.name)}': ${reason(error, about)}`, error.detail);
   }
 }

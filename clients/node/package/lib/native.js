@@ -4,6 +4,7 @@
 const native = require('../leat.node');
 
 const kClosed = 1000;  // As in src/addon.h.
+const kIsClosed = 'it is closed';
 
 // name -> number, of spec/errors.csv.
 const errors = {};
@@ -24,7 +25,7 @@ class LeatError extends Error {
 }
 
 function errorOf(code, detail = 0) {
-  if (code === kClosed) return new LeatError('invalid_argument', 'it is closed');
+  if (code === kClosed) return new LeatError('invalid_argument', kIsClosed);
   return new LeatError(native.errorName(code), native.describe(code, detail), detail);
 }
 
@@ -65,4 +66,6 @@ function checkPartition(value, otherwise) {
   return value;
 }
 
-module.exports = { native, errors, LeatError, errorOf, check, finish, checkString, checkTimeout, checkPartition };
+module.exports = {
+  native, errors, kIsClosed, LeatError, errorOf, check, finish, checkString, checkTimeout, checkPartition,
+};

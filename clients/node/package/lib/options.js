@@ -47,10 +47,11 @@ function distance(from, to) {
 }
 
 function unknownOption(name, names) {
-  const far = (candidate) => distance(name.toLowerCase(), candidate.toLowerCase());
+  const shown = name.slice(0, 40);
+  const far = (candidate) => distance(shown.toLowerCase(), candidate.toLowerCase());
   const nearest = names.reduce((best, one) => (far(one) < far(best) ? one : best));
-  const hint = name.length < 40 && far(nearest) <= Math.max(1, Math.floor(name.length / 3)) ? `, did you mean '${nearest}'?` : ';';
-  const error = new TypeError(`there is no option '${name}'${hint} The options are ${names.join(', ')}`);
+  const hint = far(nearest) <= Math.max(1, Math.floor(shown.length / 3)) ? ` (did you mean '${nearest}'?)` : '';
+  const error = new TypeError(`there is no option '${shown}'${hint}: the options are ${names.join(', ')}`);
   error.code = 'ERR_INVALID_ARG_VALUE';
   return error;
 }
