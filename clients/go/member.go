@@ -21,6 +21,9 @@ type Member struct {
 	settled []C.leatgo_delivery
 }
 
+// The longest name of a member, in bytes.
+const maxMemberName = 63
+
 var memberKind = &kind{
 	stop:   func(c unsafe.Pointer) { C.leat_member_stop((*C.leat_member)(c)) },
 	resume: func(c unsafe.Pointer) { C.leat_member_resume((*C.leat_member)(c)) },
@@ -73,8 +76,8 @@ func (g *Group) Join(options MemberOptions) (*Member, error) {
 	var c *C.leat_member
 	var detail C.int32_t
 	if code := C.leat_group_join(g.c, &given, &c, &detail); code != C.LEAT_OK {
-		if code == C.LEAT_ERR_INVALID_ARGUMENT && len(options.Name) > 63 {
-			return nil, invalid("Name of a member has %d bytes, and at most 63 are allowed", len(options.Name))
+		if code == C.LEAT_ERR_INVALID_ARGUMENT && len(options.Name) > maxMemberName {
+			return nil, invalid("name of a member has %d bytes, and at most %d are allowed", len(options.Name), maxMemberName)
 		}
 		return nil, errorOf(code, detail)
 	}

@@ -103,6 +103,8 @@ func TestErrorsNameTheThingAndTheCause(t *testing.T) {
 	says(`cannot delete topic "missing"`, Delete("missing", DeleteOptions{}))
 	_, err = topic.Group("workers", GroupOptions{Members: 300})
 	says(`cannot open group "workers": Members is 300, and must be 1 to 255`, err)
+	_, err = must(topic.Group("workers", GroupOptions{})).Join(MemberOptions{Name: strings.Repeat("x", 64)})
+	says("name of a member has 64 bytes, and at most 63 are allowed", err)
 	_, err = topic.FindGroup("missing")
 	says(`cannot find group "missing": no such topic or group`, err)
 	says(`cannot delete group "missing"`, topic.DeleteGroup("missing", false))

@@ -148,6 +148,8 @@ test('errors name the thing and the cause', async () => {
   await says(() => leat.Topic.open('missing'), 'not_found', new RegExp(`'missing': there is no such topic in ${directory}$`));
   await says(() => leat.Topic.delete('missing'), 'not_found', /^cannot delete topic 'missing'/);
   await says(() => topic.group('workers', { members: 300 }), 'invalid_argument', /group 'workers': members is 300, and must be 1 to 255/);
+  await says(async () => (await topic.group('workers')).join({ name: 'x'.repeat(64) }), 'invalid_argument',
+    /^name of a member has 64 bytes, and at most 63 are allowed$/);
   await says(() => topic.findGroup('missing'), 'not_found', /^cannot find group 'missing': no such topic or group$/);
   await says(() => topic.deleteGroup('missing'), 'not_found', /^cannot delete group 'missing'/);
   await says(() => topic.publisher({ partition: 7 }), 'invalid_argument', /^partition 7 does not exist: the topic has 1$/);

@@ -1,7 +1,7 @@
 'use strict';
 // Consumer groups, whose members share a topic's records.
 
-const { native, errors, errorOf, check, finish, checkPartition } = require('./native');
+const { native, errors, LeatError, errorOf, check, finish, checkPartition } = require('./native');
 const { kInside, Handle } = require('./handle');
 const { known, checkOptions, checkFrom } = require('./options');
 const {
@@ -9,6 +9,7 @@ const {
 } = require('./reader');
 
 const kTokenSize = 64;
+const kMaxName = 63;  // bytes of a member's name
 
 class Group extends Handle {
   #native;
@@ -35,6 +36,10 @@ class Group extends Handle {
   // Makes a member.
   async join(options) {
     checkOptions(options, known.member);
+    const size = typeof options?.name === 'string' ? Buffer.byteLength(options.name) : 0;
+    if (size > kMaxName) {
+      throw new LeatError('invalid_argument', `name of a member has ${size} bytes, and at most ${kMaxName} are allowed`);
+    }
     return new Member(kInside, await finish(native.join(this.#native, options)));
   }
 

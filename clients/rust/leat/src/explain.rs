@@ -185,3 +185,17 @@ pub(crate) fn explain_partition(error: Error, topic: &Topic, partition: Option<u
         _ => error,
     }
 }
+
+/// The error of joining a group: the name may be too long.
+#[cold]
+pub(crate) fn explain_member(error: Error, name: &str) -> Error {
+    const MOST: usize = 63; // bytes
+    if error.code != Code::InvalidArgument || name.len() <= MOST {
+        return error;
+    }
+    let text = format!(
+        "name of a member has {} bytes, and at most {MOST} are allowed",
+        name.len()
+    );
+    Error::with_text(error.code, error.detail, text)
+}

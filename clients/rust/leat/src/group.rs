@@ -1,6 +1,7 @@
 //! Consumer groups: members share a topic's records.
 
 use crate::error::{check, Error, Result};
+use crate::explain::explain_member;
 use crate::options::partition;
 use crate::topic::{text, text_of};
 use crate::{Code, GroupMode, Member, MemberOptions, OnExpired, StartAt};
@@ -36,7 +37,9 @@ impl Group {
         // SAFETY, here and below: the handle is open, and C reads and writes what we point to during the call.
         let code =
             unsafe { leat_group_join(self.raw.as_ptr(), &options.c(), &mut member, &mut detail) };
-        check(code, detail).map(|()| Member::new(member))
+        check(code, detail)
+            .map(|()| Member::new(member))
+            .map_err(|error| explain_member(error, &options.name))
     }
 
     /// The group's name.

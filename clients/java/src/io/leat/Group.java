@@ -5,6 +5,8 @@ package io.leat;
  * one. It stays until it is deleted: see {@link Topic#deleteGroup}.
  */
 public final class Group extends SharedHandle {
+  private static final int MAX_MEMBER_NAME = 63; // bytes
+
   private final boolean wasCreated;
 
   Group(long pointer, boolean wasCreated) {
@@ -34,6 +36,10 @@ public final class Group extends SharedHandle {
    */
   public Member join(MemberOptions options) {
     byte[] name = Native.bytes(options.name);
+    if (name != null && name.length > MAX_MEMBER_NAME) {
+      String message = "name of a member has " + name.length + " bytes, and at most " + MAX_MEMBER_NAME + " are allowed";
+      throw LeatException.of(ErrorCode.INVALID_ARGUMENT, 0, message);
+    }
     return new Member(number(group -> Native.join(group, options.values.copy(), name)));
   }
 

@@ -255,8 +255,8 @@ public final class Topic extends SharedHandle {
 
   /** The result of making something for a partition: the topic may have fewer. */
   private static long inPartition(long topic, long partition, long result) {
-    long count = Native.topicPartitions(topic);
-    if (Native.is(result, ErrorCode.INVALID_ARGUMENT) && count >= 0 && partition >= count) {
+    long count = Native.is(result, ErrorCode.INVALID_ARGUMENT) ? Native.topicPartitions(topic) : -1;
+    if (count >= 0 && partition >= count) {
       String message = "partition " + partition + " does not exist: the topic has " + count;
       throw LeatException.of(ErrorCode.INVALID_ARGUMENT, 0, message);
     }

@@ -118,6 +118,9 @@ final class ErrorTests {
       says(
           "cannot open group 'workers': members is 300, and must be 1 to 255",
           () -> topic.group("workers", new GroupOptions().members(300)));
+      says(
+          "name of a member has 64 bytes, and at most 63 are allowed",
+          () -> topic.group("g").join(new MemberOptions().name("x".repeat(64))));
       says("cannot find group 'missing': no such topic or group", () -> topic.findGroup("missing"));
       says("cannot delete group 'missing'", () -> { topic.deleteGroup("missing"); return null; });
       says(

@@ -132,6 +132,15 @@ fn errors_name_the_group_the_partition_and_the_option() {
         "cannot open group 'workers': members is 300, and must be 1 to 255",
         topic.group("workers", &many).unwrap_err(),
     );
+    let long = MemberOptions {
+        name: "x".repeat(64),
+        ..Default::default()
+    };
+    let group = topic.group("workers", &Default::default()).unwrap();
+    says(
+        "name of a member has 64 bytes, and at most 63 are allowed",
+        group.join(&long).unwrap_err(),
+    );
     says(
         "cannot find group 'missing'",
         topic.find_group("missing").unwrap_err(),
