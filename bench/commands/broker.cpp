@@ -346,8 +346,8 @@ void add_case_options(CLI::App& command, BrokerArguments& options, Choices& choi
          "N [1]");
   choice(command
              .add_option("--rate", options.rate,
-                         "Measure how late messages are that are sent at this rate; 0: measure\n"
-                         "how many there are in a second")
+                         "Messages per second, to measure how late they are; 0: measure how many "
+                         "there are in a second")
              ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{10'000'000})),
          "PER_SECOND [0]");
 }
@@ -363,7 +363,7 @@ void add_broker(CLI::App& bench) {
   given.clients(
       command
           ->add_option("--messages", options->messages,
-                       "Messages of one run, by all producers together; by default for about 0.5 s,\n"
+                       "Messages of one run, by all producers together; by default for about 0.5 s, "
                        "with --lightq-tables 1000000")
           ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000})),
       "N");
@@ -372,10 +372,10 @@ void add_broker(CLI::App& bench) {
   command->add_flag("--lightq-tables", options->lightq_tables,
                     "Measure what LightQ published about itself, and print both");
   command->add_flag("--disturbed", options->disturbed,
-                    "Measure what clients notice of a stopped consumer, of many idle ones and of\n"
+                    "Measure what clients notice of a stopped consumer, of many idle ones and of "
                     "wrong logins");
   given.disturbed(
-      command->add_option("--seconds", options->seconds, "How long each disturbance lasts")
+      command->add_option("--seconds", options->seconds, "Seconds that each disturbance lasts")
           ->check(CLI::Range(0.05, 600.0)),
       "SECONDS [2]");
   given.disturbed(command->add_option("--idle", options->idle, "Idle connections")

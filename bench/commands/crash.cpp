@@ -101,7 +101,7 @@ void add_crash(CLI::App& bench) {
       ->option_text("N [20]");
   command
       ->add_option("--resident-mib", options->resident_mib,
-                   "Memory that the victim has in use: the kernel frees it before the lock")
+                   "MiB of memory that the victim has in use: the kernel frees it before the lock")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 20))
       ->option_text("MIB [0]");
   add_pin_option(*command, options->cpus);

@@ -262,7 +262,8 @@ class Table {
           "publishers have in flight; replay and recovery: to pread and CRC32C of the same files;\n"
           "SQLite: to its records/s; publishing and opening: to a topic in memory, where less is "
           "better.\n"
-          "archiver: its CPU time for a byte of payload, against that of write(2).\n{}",
+          "archiver: its CPU time for a byte of payload, against that of write(2).\n"
+          "pub CPU: CPU time of the publishers per record, in nanoseconds.\n{}",
           kDistanceNote);
     }
     plan_.json.write(report_);

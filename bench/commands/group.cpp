@@ -475,7 +475,7 @@ void add_group(CLI::App& bench) {
       "exclusive|shared [shared]");
   choice(command
              ->add_option("--instance", options->instance,
-                          "own: processes with a member each; shared: threads of one process with\n"
+                          "own: processes with a member each; shared: threads of one process with "
                           "one CSimpleIPC (leat/compat/simple_ipc.hpp), beside one for each")
              ->check(CLI::IsMember({"own", "shared"})),
          "own|shared [own]");

@@ -51,7 +51,7 @@ void add_idle(CLI::App& bench) {
   command->add_option("--subscribers", options->idle.subscribers, "Waiting processes")
       ->check(CLI::Range(1u, 200u))
       ->option_text("N [8]");
-  command->add_option("--seconds", options->idle.seconds, "How long they wait")
+  command->add_option("--seconds", options->idle.seconds, "Seconds that they wait")
       ->check(CLI::Range(0.01, 86400.0))
       ->option_text("SECONDS [10]");
   add_runs_option(*command, options->runs);

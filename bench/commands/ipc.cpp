@@ -261,47 +261,54 @@ void run_ipc(IpcArguments options) {
   options.sweep.empty() ? run_once(options) : run_sweep(options);
 }
 
+// What is sent, and how.
+void add_load_options(CLI::App& command, IpcArguments& options) {
+  command.add_option("--method", options.methods, "Which of them")
+      ->delimiter(',')
+      ->option_text("all|NAME,... [all]");
+  command
+      .add_option(
+          "-c,--count", options.count,
+          "Messages of each method, in all runs together; by default 20000 round trips, or as "
+          "many as take 1 s in one direction")
+      ->check(CLI::Range(std::uint64_t{1}, kMaxCount))
+      ->option_text("N");
+  command.add_option("-s,--size", options.size, "Bytes of a message, such as 100 or 64KiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::size_t{1}, kMaxSize))
+      ->option_text("BYTES [100]");
+  command
+      .add_option(
+          "--pattern", options.pattern,
+          "A message and its answer, or as many messages as possible in one direction; a sweep "
+          "does both, or what --rate says")
+      ->check(CLI::IsMember({"pingpong", "oneway"}))
+      ->option_text("pingpong|oneway [pingpong]");
+  command
+      .add_option("--rate", options.rate,
+                  "Messages per second, in one direction; the latency of each counts from when it "
+                  "was due")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
+      ->option_text("PER_SECOND");
+  command
+      .add_option("--batch", options.batch,
+                  "Messages handed over at a time, with oneway; by default 1, and 64 too")
+      ->check(CLI::Range(std::uint32_t{1}, kMaxBatch))
+      ->option_text("N");
+}
+
 }  // namespace
 
 void add_ipc(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("ipc", "Every way two processes can talk");
   auto options = std::make_shared<IpcArguments>();
-  command->add_option("--method", options->methods, "Which of them")
-      ->delimiter(',')
-      ->option_text("all|NAME,... [all]");
-  command
-      ->add_option(
-          "-c,--count", options->count,
-          "Messages of each method, in all runs together; by default 20000 round trips, or "
-          "1 s in one direction")
-      ->check(CLI::Range(std::uint64_t{1}, kMaxCount))
-      ->option_text("N");
-  command->add_option("-s,--size", options->size, "Bytes of a message, such as 100 or 64KiB")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(std::size_t{1}, kMaxSize))
-      ->option_text("BYTES [100]");
-  command
-      ->add_option(
-          "--pattern", options->pattern,
-          "A message and its answer, or as many as possible in one direction; a sweep does "
-          "both, or what --rate says")
-      ->check(CLI::IsMember({"pingpong", "oneway"}))
-      ->option_text("pingpong|oneway [pingpong]");
-  command
-      ->add_option("--rate", options->rate,
-                   "In one direction, so many messages per second; latency from when each was due")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
-      ->option_text("N");
-  command
-      ->add_option("--batch", options->batch,
-                   "With oneway: messages handed over at a time; by default 1, and 64 too")
-      ->check(CLI::Range(std::uint32_t{1}, kMaxBatch))
-      ->option_text("N");
+  add_load_options(*command, *options);
   auto* busy = command->add_flag("-b,--busy", options->busy, "Only what spins");
   command->add_flag("--block", options->block, "Only what sleeps in the kernel")->excludes(busy);
   command
       ->add_option("--warmup", options->warm_up,
-                   "Messages of each run before its time starts; by default a tenth more")
+                   "Messages of each run before its time starts; by default a tenth of those that "
+                   "are timed")
       ->check(CLI::Range(std::uint64_t{0}, kMaxCount))
       ->option_text("N");
   add_runs_option(*command, options->runs);
@@ -311,8 +318,12 @@ void add_ipc(CLI::App& bench) {
                    "Seconds that one run of a method may take")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
       ->option_text("SECONDS [120]");
-  command->add_option("--sweep", options->sweep, "These sizes, into --out")
-      ->option_text("sizes=FROM..TO");
+  command
+      ->add_option(
+          "--sweep", options->sweep,
+          "Messages of several sizes in bytes, into --out: from FROM by factors of 4 up to "
+          "TO, such as 1..64KiB, or a list")
+      ->option_text("sizes=FROM..TO|SIZE,...");
   command
       ->add_option("--out", options->out,
                    "Where a sweep leaves its results; one that was stopped goes on there")
@@ -324,7 +335,9 @@ void add_ipc(CLI::App& bench) {
       ->option_text("FILE");
   command->footer(
       "The whole payload goes, and every byte of every message is checked. All rows are measured "
-      "in turns. docs/guide/benchmarking.md says what the figures mean.\n\n"
+      "in turns. Times are in nanoseconds (ns): p50, p99, p99.9, max and mean of a round trip, or "
+      "with --rate of one message; CPU time and context switches are per round trip or message. "
+      "docs/guide/benchmarking.md says what the figures mean.\n\n"
       "Example:\n  leat bench ipc --method pipe,leat -s 100 -c 20000");
   command->callback([options] { run_ipc(*options); });
 }

@@ -206,8 +206,9 @@ void add_limits(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("limits", "What this machine can do at best");
   auto options = std::make_shared<LimitsArguments>();
   command
-      ->add_option("--size", options->extra_sizes,
-                   "Further payload sizes for the round trips, the ring, the pipe and the socket")
+      ->add_option(
+          "--size", options->extra_sizes,
+          "Further payload sizes in bytes, for the round trips, the ring, the pipe and the socket")
       ->delimiter(',')
       ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 19))
       ->option_text("BYTES,BYTES...");

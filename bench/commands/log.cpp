@@ -361,7 +361,8 @@ void run_log(LogArguments options, bool has_choice) {
 void add_durable_options(CLI::App& command, LogArguments& options, Choices& choice) {
   command
       .add_option("--durable", options.durable,
-                   "Durable topics, in turns with what the kernel takes for the same bytes")
+                   "Durable topics, in turns with what the kernel takes for the same bytes; TIME such "
+                   "as 20ms")
       ->option_text("os|interval:TIME|fsync");
   choice(
       command
@@ -412,13 +413,13 @@ void add_log(CLI::App& bench) {
                           "Records per second that each publisher sends, in groups of 16; else "
                           "as fast as it goes")
              ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000})),
-         "N");
+         "PER_SECOND");
   command
       ->add_option("--verify", options->verify,
                    "Check the sequence at both ends of a record, or all its bytes")
       ->check(CLI::IsMember({"ends", "full"}))
       ->option_text("ends|full [ends]");
-  command->add_option("--capacity", options->capacity_bytes, "Capacity of the topic, such as 64MiB")
+  command->add_option("--capacity", options->capacity_bytes, "Bytes that the topic holds, such as 64MiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{4} << 30))
       ->option_text("BYTES [8MiB]");

@@ -100,7 +100,7 @@ void add_report(CLI::App& bench) {
           "--size", options->size,
           "Bytes of the messages that come first; by default 100, or what most methods did")
       ->option_text("BYTES");
-  command->add_option("--method", options->methods, "Only these")
+  command->add_option("--method", options->methods, "Only results of these methods")
       ->delimiter(',')
       ->option_text("NAME,...");
   command->footer("Example:\n  leat bench report results/ --html report.html");

@@ -123,6 +123,69 @@ std::string shown(double ns) {
   return fmt::format("{:.1f}M", ns / 1e6);
 }
 
+void print_head(const Json& report, const Load& load, int runs) {
+  fmt::print("{}; messages of {} B, {}\n", machine_line(report), load.size, runs_line(runs));
+  fmt::print("{}\n\n", load.pattern == Pattern::pingpong
+                           ? "Time of a round trip: a message and its answer."
+                       : load.pattern == Pattern::rate
+                           ? fmt::format("Time from when a message was due until it was received, "
+                                         "at {} messages/s.",
+                                         load.rate)
+                           : std::string("As fast as it goes in one direction."));
+  fmt::print("{:<11} {:<9} ", "method", "variant");
+  if (load.pattern == Pattern::oneway) {
+    fmt::print("{:>5} ", "batch");
+  } else {
+    fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", "p50 ns", "p99 ns", "p99.9 ns", "max ns",
+               "mean ns");
+  }
+  fmt::print("{:>12} {:>8} {:>8}\n", "messages/s", "CPU ns", "switches");
+}
+
+void print_row(const Row& row) {
+  const Load& load = row.load;
+  fmt::print("{:<11} {:<9} ", row.method.name, name_of(load.variant));
+  if (load.pattern == Pattern::oneway) fmt::print("{:>5} ", load.batch);
+  if (row.runs.empty()) {
+    fmt::print("{}\n", row.note);
+    return;
+  }
+  const Cost cost = median_of(row.runs);
+  if (load.pattern != Pattern::oneway) {
+    const auto percentile = [&](double part, double value_ns) {
+      return load.count < samples_needed(part) ? "-" : shown(value_ns);
+    };
+    fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", shown(cost.latency.p50),
+               percentile(0.99, cost.latency.p99), percentile(0.999, cost.latency.p999),
+               shown(cost.latency.max), shown(cost.latency.mean));
+  }
+  const double cpu_ns =
+      cost.receiver_cpu_ns + (load.pattern == Pattern::rate ? 0 : cost.sender_cpu_ns);
+  fmt::print("{:>12.0f} {:>8} {:>8.2f}{}{}\n", cost.messages_per_second, shown(cpu_ns),
+             cost.context_switches,
+             row.method.baseline && load.variant == Variant::spinning ? "  baseline" : "",
+             remark_on(row).empty() ? "" : "  could not keep up");
+}
+
+void print_foot(const Json& report, const Load& load) {
+  const bool is_round_trip = load.pattern == Pattern::pingpong;
+  fmt::print(
+      "\nns: nanoseconds; k, M: thousand, million.\n"
+      "{}CPU ns, switches: CPU time and context switches of {} per {}.\n"
+      "baseline: one slot and no queue, with nothing but the memory between the two.\n",
+      is_round_trip                     ? "messages/s: round trips per second.\n"
+      : load.pattern == Pattern::oneway ? "batch: messages that are handed over at a time.\n"
+                                        : "",
+      load.pattern == Pattern::rate ? "the receiver" : "both sides",
+      is_round_trip ? "round trip" : "message");
+  if (load.pattern == Pattern::oneway) return;
+  fmt::print("Reading the clock takes {} ns, which is part of each latency.\n",
+             report["clock_ns"].get<std::uint64_t>());
+  if (load.count < samples_needed(0.999)) {
+    fmt::print("-: in each run a p99 needs 100 messages, a p99.9 needs 1000.\n");
+  }
+}
+
 }  // namespace
 
 std::uint64_t count_of_a_run(std::uint64_t count, int runs) {
@@ -202,55 +265,9 @@ Json to_json(const std::vector<Row>& rows) {
 
 void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
   const Load& load = rows.front().load;
-  const bool has_latency = load.pattern != Pattern::oneway;
-  fmt::print("{}; messages of {} B, {}\n", machine_line(report), load.size, runs_line(runs));
-  fmt::print("{}\n\n", load.pattern == Pattern::pingpong
-                           ? "Nanoseconds for a message and its answer."
-                       : load.pattern == Pattern::rate
-                           ? fmt::format("Nanoseconds from when a message was due until it was "
-                                         "received, at {} messages/s.",
-                                         load.rate)
-                           : std::string("As fast as it goes in one direction."));
-  fmt::print("{:<11} {:<9} ", "method", "variant");
-  if (load.pattern == Pattern::oneway) fmt::print("{:>5} ", "batch");
-  if (has_latency) {
-    fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", "p50", "p99", "p99.9", "max", "mean");
-  }
-  fmt::print("{:>12} {:>8} {:>8}\n", "messages/s", "CPU ns", "switches");
-  for (const Row& row : rows) {
-    fmt::print("{:<11} {:<9} ", row.method.name, name_of(row.load.variant));
-    if (load.pattern == Pattern::oneway) fmt::print("{:>5} ", row.load.batch);
-    if (row.runs.empty()) {
-      fmt::print("{}\n", row.note);
-      continue;
-    }
-    const Cost cost = median_of(row.runs);
-    if (has_latency) {
-      const auto percentile = [&](double part, double value_ns) {
-        return row.load.count < samples_needed(part) ? "-" : shown(value_ns);
-      };
-      fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", shown(cost.latency.p50),
-                 percentile(0.99, cost.latency.p99), percentile(0.999, cost.latency.p999),
-                 shown(cost.latency.max), shown(cost.latency.mean));
-    }
-    const double cpu_ns =
-        cost.receiver_cpu_ns + (load.pattern == Pattern::rate ? 0 : cost.sender_cpu_ns);
-    fmt::print("{:>12.0f} {:>8} {:>8.2f}{}{}\n", cost.messages_per_second, shown(cpu_ns),
-               cost.context_switches,
-               row.method.baseline && row.load.variant == Variant::spinning ? "  baseline" : "",
-               remark_on(row).empty() ? "" : "  could not keep up");
-  }
-  fmt::print(
-      "\nCPU ns, switches: CPU time and context switches of {} per message.\n"
-      "baseline: one slot and no queue, with nothing but the memory between the two.\n",
-      load.pattern == Pattern::rate ? "the receiver" : "both sides");
-  if (has_latency) {
-    fmt::print("Reading the clock takes {} ns, which is part of each latency.\n",
-               report["clock_ns"].get<std::uint64_t>());
-    if (load.count < samples_needed(0.999)) {
-      fmt::print("-: in each run a p99 needs 100 messages, a p99.9 needs 1000.\n");
-    }
-  }
+  print_head(report, load, runs);
+  for (const Row& row : rows) print_row(row);
+  print_foot(report, load);
   std::fflush(stdout);
 }
 

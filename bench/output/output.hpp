@@ -69,8 +69,8 @@ void add_distance(Json& results, const std::vector<double>& cache_line_round_tri
 std::string distance_text(const Json& results);
 // What that column is, in lines below the table.
 inline constexpr char kDistanceNote[] =
-    "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a\n"
-    "last-level cache, far: they do not, mixed: it changed between the runs.\n";
+    "line: round trip of a bare cache line between the two CPUs, meanwhile, in nanoseconds; near:\n"
+    "they share a last-level cache, far: they do not, mixed: it changed between the runs.\n";
 
 // A line on stderr that replaces itself, if stderr is a terminal.
 class Progress {

@@ -5,6 +5,7 @@ Nothing here checks how fast anything is.
 """
 import json
 import os
+import re
 import signal
 import time
 
@@ -278,6 +279,25 @@ def test_bad_usage_gets_one_line_and_exit_code_2(leat, arguments):
     done = leat("bench", *arguments)
     one_line(done, 2)
     assert done.stdout == ""
+
+
+UNITS = {"BYTES": "bytes", "SECONDS": "seconds", "MIB": "MiB", "PER_SECOND": "per second",
+         "N": "messages|records|processes|kills|connections|round trips|keys|how often"}
+
+
+@pytest.mark.parametrize("command", ["ipc", "report", "limits", "log", "group", "broker", "latency",
+                                     "clients", "crash", "idle"])
+def test_help_says_the_unit_of_every_number(leat, command):
+    text = leat("bench", command, "--help", check=True).stdout
+    options = re.findall(r"^  (-\S+) (\S+).*?(?:  |\n) *(.*(?:\n {30}.*)*)", text, re.M)
+    numbers = {option: (re.split(r"[|,]", what)[-1].rstrip("."), " ".join(words.split()))
+               for option, what, words in options}
+    checked = 0
+    for option, (what, words) in numbers.items():
+        if what in UNITS:
+            assert re.search(UNITS[what], words, re.I), f"{option}: {words}"
+            checked += 1
+    assert checked >= 1, text
 
 
 def test_a_file_that_cannot_be_written_is_noticed_before_measuring(leat, tmp_path):

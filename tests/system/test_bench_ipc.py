@@ -228,6 +228,21 @@ def test_table_has_a_row_for_each(leat):
         assert rows.count(row) == 1, out
 
 
+@pytest.mark.parametrize("how, head, below", [
+    ([], "p50 ns p99 ns p99.9 ns max ns mean ns messages/s CPU ns switches",
+     ["Time of a round trip", "messages/s: round trips per second.", "both sides per round trip."]),
+    (["--pattern", "oneway"], "batch messages/s CPU ns switches",
+     ["in one direction", "batch: messages", "both sides per message."]),
+    (["--rate", "2000"], "p50 ns p99 ns p99.9 ns max ns mean ns messages/s CPU ns switches",
+     ["when a message was due", "at 2000 messages/s", "the receiver per message."]),
+])
+def test_table_says_the_unit_of_every_figure(leat, how, head, below):
+    out = leat("bench", "ipc", "-c", "100", "--runs", "1", "--method", "pipe", *how, check=True).stdout
+    assert f"method variant {head}" in [" ".join(line.split()) for line in out.splitlines()], out
+    for words in ["messages of 100 B", "ns: nanoseconds; k, M: thousand, million.", *below]:
+        assert words in out, out
+
+
 def test_two_at_once_from_anywhere_leave_nothing(leat, tmp_path):
     """It uses no fixed names or ports, and nothing in the working directory."""
     before = kernel_objects()
