@@ -26,7 +26,8 @@ std::vector<Method> leat_methods() {
       {.name = "leat-group",
        .measure = &measure_channel<Channel<GroupReceiver>>,
        .batches = true,
-       .facts = {.shared = true, .broadcast = true, .survives_kill = true}},
+       // The members of the group share. That a second group would get all, too, is not measured.
+       .facts = {.shared = true, .survives_kill = true}},
   };
 }
 

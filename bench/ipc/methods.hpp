@@ -16,8 +16,8 @@ struct Facts {
   bool queue = true;       // A second message can wait behind the first; false: one slot.
   bool boundaries = true;  // A reader gets messages as they were sent, not a stream of bytes.
   // Of several readers that open it by themselves:
-  bool shared = false;     // each message can go to one of them;
-  bool broadcast = false;  // each message can go to all of them.
+  bool shared = false;     // each message goes to one of them;
+  bool broadcast = false;  // each message goes to all of them.
   // Whichever process is killed, at whatever moment: the others carry on, and messages that were sent
   // and not yet received are there for whoever takes its place.
   bool survives_kill = false;

@@ -79,6 +79,20 @@ TEST(DecisionTable, GivesTheFastestMethodThatDoesWhatIsNeeded) {
             "leat, blocking");
 }
 
+// The members of a group share, so a group is not for readers that want every message.
+TEST(DecisionTable, GivesNoSharingMethodWhereEachReaderGetsAll) {
+  const ResultSet set =
+      sample_set({sample_result("leat-group", 1000), sample_result("leat", 2000)});
+  const auto table = decision_table(set, 100);
+  EXPECT_EQ(best_for(table, {}), "leat-group, blocking");
+  EXPECT_EQ(best_for(table, {.readers = "several, sharing"}), "leat-group, blocking");
+  EXPECT_EQ(best_for(table, {.readers = "several, each gets all"}), "leat, blocking");
+  EXPECT_TRUE(answer_to(table, {.readers = "several, each gets all"}).tied.empty());
+  const ResultSet no_broadcast = sample_set({sample_result("leat-group")});
+  EXPECT_EQ(best_for(decision_table(no_broadcast, 100), {.readers = "several, each gets all"}),
+            "nothing");
+}
+
 TEST(DecisionTable, SaysThatNothingWillDo) {
   const ResultSet set = sample_set({sample_result("pipe")});
   const auto table = decision_table(set, 100);
@@ -100,10 +114,13 @@ TEST(DecisionTable, AnswersEveryProgramOnce) {
       }
     }
   }
-  const ResultSet only_leat = sample_set({sample_result("leat-group")});
-  const auto row = decision_table(only_leat, 100);
-  ASSERT_EQ(row.size(), 1u);
-  EXPECT_EQ(row[0].needs, (std::array<std::string, 4>{}));
+  const ResultSet only_group = sample_set({sample_result("leat-group")});
+  const auto rows = decision_table(only_group, 100);
+  ASSERT_EQ(rows.size(), 3u) << "only the readers make a difference";
+  for (const DecisionRow& row : rows) {
+    EXPECT_FALSE(row.needs[1].empty());
+    for (const std::size_t other : {0u, 2u, 3u}) EXPECT_EQ(row.needs[other], "");
+  }
 }
 
 TEST(DecisionTable, ConsidersOnlyQueuesBetweenProcesses) {
@@ -171,7 +188,7 @@ TEST(Facts, AreThoseOfEachMethod) {
     EXPECT_FALSE(method.baseline && method.facts.queue) << method.name;
   }
   using Names = std::vector<std::string>;
-  EXPECT_EQ(broadcast, (Names{"leat", "leat-group"}));
+  EXPECT_EQ(broadcast, (Names{"leat"}));
   EXPECT_EQ(shared, (Names{"mq-sysv", "mq-posix", "boost-mq", "leat-group"}));
   EXPECT_EQ(surviving, (Names{"mq-sysv", "mq-posix", "leat", "leat-group"}));
   EXPECT_EQ(one_slot, (Names{"shm", "mmap", "eventfd", "signal", "futex", "condvar", "sem-posix",
