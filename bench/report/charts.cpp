@@ -300,7 +300,7 @@ std::optional<Chart> latency_dots(const ResultSet& set, std::uint64_t size) {
   chart.title = fmt::format("Round trip of {}: p50", size_text(size));
   chart.caption =
       "Time from sending a message to having its answer. Further left is better; the axis is "
-      "logarithmic. Where ranges overlap, the runs don't tell which is faster.";
+      "logarithmic.";
   chart.height = draw_dots(canvas, results, &Figures::p50_ns, time_text);
   chart.body = canvas.svg();
   return chart;

@@ -11,13 +11,6 @@
 namespace leat::bench {
 namespace {
 
-// "131 ns to 210 ns"; empty if there is no range.
-std::string range_text(const Measurement& result, Figure figure, const InWords& in_words) {
-  const auto range = range_of_runs(result, figure);
-  if (!range) return {};
-  return fmt::format("{} to {}", in_words(range->low), in_words(range->high));
-}
-
 std::string figure_cell(const Measurement& result, Figure figure) {
   return fmt::format("<td class=\"figure\">{}<small>{}</small></td>",
                      or_none(*result.median.*figure, time_text),
@@ -89,8 +82,7 @@ std::string decision_notes(const ResultSet& set, std::uint64_t size) {
   const auto item = [&](const std::string& text) { out += "<li>" + text + "</li>\n"; };
   item(fmt::format(
       "The figures are of a round trip: a message of {} and its answer. CPU is of both sides "
-      "together. The small figures are the range of the runs: where ranges of p50 overlap, methods "
-      "are tied, since the runs don't tell which is faster. One run alone tells nothing of ties.",
+      "together. The small figures are the range of the runs.",
       size_text(size)));
   item(
       "<b>May burn CPU while idle</b>: both sides may spin, each on a CPU of its own, while they "
@@ -104,6 +96,10 @@ std::string decision_notes(const ResultSet& set, std::uint64_t size) {
   item(
       "<b>Message boundaries</b>: a reader gets messages as they were sent, not a stream of "
       "bytes.");
+  item(fmt::format(
+      "<b>Tied with</b>: {} This table compares p50. Where only the ranges overlap, another "
+      "measurement may show another order. One run alone tells nothing about ties.",
+      kTieRule));
   item("<b>any</b>: the answer is the same either way." +
        sentence_on_left_out(left_out_of_decision(set, size)));
   return out + "</ul>\n";

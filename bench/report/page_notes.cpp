@@ -8,6 +8,8 @@
 #include "bench/output/units.hpp"
 #include "bench/statistics.hpp"
 #include "page_parts.hpp"
+#include "runs.hpp"
+#include "svg.hpp"
 
 namespace leat::bench {
 namespace {
@@ -97,6 +99,24 @@ std::set<std::string> notes_on_machines(const ResultSet& set) {
   return notes;
 }
 
+// Empty if nothing is known about it.
+std::string note_on_noise(const ResultSet& set) {
+  std::vector<double> spreads;
+  const Measurement* noisiest = nullptr;
+  for (const Measurement& result : set.results) {
+    const auto spread = spread_of(result);
+    if (!spread) continue;
+    if (noisiest == nullptr || *spread > *spread_of(*noisiest)) noisiest = &result;
+    spreads.push_back(*spread);
+  }
+  if (noisiest == nullptr) return {};
+  return fmt::format(
+      "Noise: the runs of a result typically lie within {} of each other. Those of {} lie furthest "
+      "apart, from {}. {} To tell a change from noise, use <code>leat bench compare</code>.",
+      percent_text(median(spreads)), escaped(to_string(noisiest->key)),
+      range_text(*noisiest, rank_figure(noisiest->key.pattern), rank_words(*noisiest)), kTieRule);
+}
+
 }  // namespace
 
 std::string machine_words(const Source& source) {
@@ -170,18 +190,7 @@ std::string notes_on_figures(const ResultSet& set) {
     item("‡ Runs as threads of one process; all others are processes of their own.");
   }
   for (const std::string& note : notes_on_machines(set)) item(note);
-  std::vector<double> spreads;
-  for (const Measurement& result : set.results) {
-    if (const auto spread = spread_of(result)) spreads.push_back(*spread);
-  }
-  if (!spreads.empty()) {
-    item(fmt::format(
-        "Noise: between its slowest and its fastest run a result varies by {} typically, and by {} "
-        "at most. Results are tied if the ranges of their runs overlap; <code>leat bench "
-        "compare</code> tells a change from noise.",
-        percent_text(median(spreads)),
-        percent_text(*std::max_element(spreads.begin(), spreads.end()))));
-  }
+  if (const std::string note = note_on_noise(set); !note.empty()) item(note);
   return out + "</ul>\n";
 }
 

@@ -17,6 +17,10 @@ namespace leat::bench {
 // What a table shows where there is no figure.
 inline constexpr char kNone[] = "–";
 std::string or_none(const std::optional<double>& value, const InWords& in_words);
+// The range of the runs, "131 ns to 210 ns"; empty if there is none.
+std::string range_text(const Measurement& result, Figure figure, const InWords& in_words);
+// How to say its rank_figure().
+InWords rank_words(const Measurement& result);
 
 // "AMD EPYC, 2 CPUs, Linux 6.1"
 std::string machine_words(const Source& source);

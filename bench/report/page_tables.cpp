@@ -25,6 +25,11 @@ Column figure_column(const char* title, Figure figure, const InWords& in_words) 
           [=](const Measurement& result) { return or_none(*result.median.*figure, in_words); }};
 }
 
+std::string range_of_rank_figure(const Measurement& result) {
+  const std::string range = range_text(result, rank_figure(result.key.pattern), rank_words(result));
+  return range.empty() ? kNone : range;
+}
+
 std::vector<Column> name_columns() {
   return {{"method", [](const Measurement& result) { return label_of(result); }},
           {"variant", [](const Measurement& result) { return name_of(result.key.variant); }}};
@@ -65,14 +70,14 @@ std::vector<Column> oneway_columns() {
   return columns;
 }
 
-std::vector<Column> cost_columns() {
+std::vector<Column> cost_columns(Pattern pattern) {
+  const bool oneway = pattern == Pattern::oneway;
   return {figure_column("CPU", &Figures::cpu_ns_per_message, time_text),
           figure_column("CPU, sender", &Figures::sender_cpu_ns_per_message, time_text),
           figure_column("CPU, receiver", &Figures::receiver_cpu_ns_per_message, time_text),
           figure_column("switches", &Figures::context_switches_per_message, number_text),
           {"runs", [](const Measurement& result) { return fmt::format("{}", result.runs.size()); }},
-          {"spread",
-           [](const Measurement& result) { return or_none(spread_of(result), percent_text); }}};
+          {oneway ? "range of messages" : "range of p50", range_of_rank_figure}};
 }
 
 std::string table(const std::vector<Column>& columns, const Results& results) {
@@ -114,16 +119,12 @@ const char* words_for(Pattern pattern) {
 
 }  // namespace
 
-std::string or_none(const std::optional<double>& value, const InWords& in_words) {
-  return value ? in_words(*value) : kNone;
-}
-
 std::string tables_of(const ResultSet& set, std::uint64_t size) {
   std::string out;
   const auto add_table = [&](Pattern pattern, const char* title, std::vector<Column> columns) {
     const auto results = ranked(set, pattern, size);
     if (results.empty()) return;
-    add(columns, cost_columns());
+    add(columns, cost_columns(pattern));
     if (results.size() <= kLong) out += fmt::format("<h3>{}</h3>\n", title);
     out += folded_if_long(title, results.size(), table(columns, results));
   };

@@ -23,15 +23,16 @@ std::optional<Range> range_of_runs(const Measurement& result, Figure figure) {
 bool tied(const Measurement& a, const Measurement& b, Figure figure) {
   const auto range_a = range_of_runs(a, figure);
   const auto range_b = range_of_runs(b, figure);
-  return range_a && range_b && range_a->low <= range_b->high && range_b->low <= range_a->high;
+  if (!range_a || !range_b) return false;
+  const auto [smaller, larger] = std::minmax(*(*a.median.*figure), *(*b.median.*figure));
+  return larger <= kTieRatio * smaller && range_a->low <= range_b->high &&
+         range_b->low <= range_a->high;
 }
 
 std::optional<double> spread_of(const Measurement& result) {
-  const Figure figure = rank_figure(result.key.pattern);
-  const auto range = range_of_runs(result, figure);
-  const auto& middle = *result.median.*figure;
-  if (!range || !middle || *middle <= 0) return std::nullopt;
-  return (range->high - range->low) / *middle;
+  const auto range = range_of_runs(result, rank_figure(result.key.pattern));
+  if (!range || range->high <= 0) return std::nullopt;
+  return (range->high - range->low) / range->high;
 }
 
 }  // namespace leat::bench

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/report/runs.hpp"
 #include "bench/sample_report.hpp"
 
 namespace leat::bench {
@@ -42,7 +43,7 @@ TEST(ReportPage, SaysWhatWasMeasuredWhereAndHow) {
   EXPECT_TRUE(has(page, "<pre>leat bench ipc\n</pre>"));
   EXPECT_TRUE(has(page, "The machine is virtual (by KVM)"));
   EXPECT_TRUE(has(page, "It has 2 CPUs"));
-  EXPECT_TRUE(has(page, "varies by 4 % typically"));  // 0.98 to 1.02
+  EXPECT_TRUE(has(page, "typically lie within 4 % of each other"));  // 0.98 to 1.02
 }
 
 TEST(ReportPage, BeginsWithWhenHowAndWhereThenWhichToUse) {
@@ -141,12 +142,37 @@ TEST(ReportPage, CompetesOnlyAmongQueuesBetweenProcesses) {
 }
 
 TEST(ReportPage, SaysWithWhomANoisyThirdIsTied) {
-  Json noisy = sample_result("tcp", 1200);
+  Json noisy = sample_result("tcp", 1090);
   noisy["runs"][0]["p50_ns"] = 1000;
-  EXPECT_TRUE(has(report_page(sample_set({sample_result("pipe", 1000), sample_result("fifo", 1100),
+  EXPECT_TRUE(has(report_page(sample_set({sample_result("pipe", 1000), sample_result("fifo", 1080),
                                           noisy, sample_result("leat", 2000)})),
-                  "<strong>pipe (1&nbsp;µs)</strong>, then fifo (1.1&nbsp;µs), then tcp "
-                  "(1.2&nbsp;µs), which is tied with the first; Leat is number 4"));
+                  "<strong>pipe (1&nbsp;µs)</strong>, then fifo (1.08&nbsp;µs), then tcp "
+                  "(1.09&nbsp;µs), which is tied with the first; Leat is number 4"));
+}
+
+TEST(ReportPage, SaysHowFarRunsLieApartInBoundsAndInUnits) {
+  Json wild = sample_result("leat-group", 624);
+  wild["runs"][0]["p50_ns"] = 230;
+  wild["runs"][4]["p50_ns"] = 1'455'148;  // It fell behind in one run.
+  const std::string page = report_page(sample_set({sample_result("pipe"), wild}));
+  EXPECT_TRUE(has(page,
+                  "typically lie within 52 % of each other. Those of "
+                  "leat-group, blocking, pingpong, 100 B lie furthest apart, from 230 ns "
+                  "to 1.46 ms."));
+  EXPECT_TRUE(has(page, "<th>range of p50</th>"));
+  EXPECT_TRUE(has(page, "<td>230 ns to 1.46 ms</td>"));
+  for (std::size_t at = page.find(" %"); at != page.npos; at = page.find(" %", at + 1)) {
+    const std::size_t digits = page.find_last_not_of("0123456789", at - 1) + 1;
+    EXPECT_LE(std::stoull("0" + page.substr(digits, at - digits)), 100u);
+  }
+}
+
+TEST(ReportPage, SaysWhenResultsAreTied) {
+  const std::string page = report_page(sample_set({sample_result("pipe"), sample_result("fifo")}));
+  std::size_t count = 0;
+  for (std::size_t at = page.find(kTieRule); at != page.npos; at = page.find(kTieRule, at + 1))
+    ++count;
+  EXPECT_EQ(count, 2u);  // Below the table, and among the notes.
 }
 
 TEST(ReportPage, CallsOneRunNoMedianBesideOthers) {
