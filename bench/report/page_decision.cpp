@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
+#include <array>
 
 #include "bench/output/units.hpp"
 #include "charts.hpp"
@@ -11,17 +10,32 @@
 namespace leat::bench {
 namespace {
 
-std::string figure_cell(const Measurement& result, Figure figure) {
-  return fmt::format("<td class=\"figure\">{}<small>{}</small></td>",
-                     or_none(*result.median.*figure, time_text),
-                     range_text(result, figure, time_text));
+struct TitledFigure {
+  const char* title;
+  Figure figure;
+};
+constexpr std::array<TitledFigure, 3> kShown = {
+    {{"p50", &Figures::p50_ns},
+     {"p99", &Figures::p99_ns},
+     {"CPU per round trip", &Figures::cpu_ns_per_message}}};
+
+// Where the window is too narrow for columns, a row shows the titles of its cells.
+std::string cell(const char* style, const char* title, const std::string& html) {
+  return fmt::format("<td class=\"{}\" data-title=\"{}\">{}</td>", style, title, html);
+}
+
+std::string figure_cell(const Measurement& result, const TitledFigure& shown) {
+  const auto unbroken_time = [](double ns) { return unbroken(time_text(ns)); };
+  return cell("figure", shown.title,
+              fmt::format("{}<small>{}</small>", or_none(*result.median.*shown.figure, time_text),
+                          range_text(result, shown.figure, unbroken_time)));
 }
 
 // The variant is said only where it is not that of the best one.
 std::string names_of_tied(const DecisionRow& row) {
   std::string names;
   for (const Measurement* result : row.tied) {
-    names += (names.empty() ? "" : ", ") + escaped(result->key.method);
+    names += (names.empty() ? "" : ", ") + with_whole_words(result->key.method);
     if (result->key.variant != row.best->key.variant) {
       names += fmt::format(" ({})", name_of(result->key.variant));
     }
@@ -31,27 +45,29 @@ std::string names_of_tied(const DecisionRow& row) {
 
 std::string row_of(const DecisionRow& row, bool first_of_group) {
   std::string out = first_of_group ? "<tr class=\"first\">" : "<tr>";
-  for (const std::string& need : row.needs) {
-    out += need.empty() ? "<td class=\"any\">any</td>" : "<td>" + need + "</td>";
+  for (std::size_t i = 0; i < row.needs.size(); ++i) {
+    const std::string& need = row.needs[i];
+    out += cell(need.empty() ? "need any" : "need", kQuestions[i], need.empty() ? "any" : need);
   }
   if (row.best == nullptr) {
-    return out + "<td colspan=\"5\" class=\"any\">nothing that was measured</td></tr>\n";
+    return out +
+           "<td colspan=\"5\" class=\"use any\" data-title=\"Use\">"
+           "nothing that was measured</td></tr>\n";
   }
   const ResultKey& key = row.best->key;
-  return out + fmt::format(
-                   "<td{}><strong>{}</strong><small>{}</small></td>{}{}{}<td "
-                   "class=\"tied\">{}</td></tr>\n",
-                   is_leat(key.method) ? " class=\"leat\"" : "", escaped(key.method),
-                   name_of(key.variant), figure_cell(*row.best, &Figures::p50_ns),
-                   figure_cell(*row.best, &Figures::p99_ns),
-                   figure_cell(*row.best, &Figures::cpu_ns_per_message), names_of_tied(row));
+  out += cell(is_leat(key.method) ? "use leat" : "use", "Use",
+              fmt::format("<strong>{}</strong><small>{}</small>", with_whole_words(key.method),
+                          name_of(key.variant)));
+  for (const TitledFigure& shown : kShown) out += figure_cell(*row.best, shown);
+  return out + cell("tied", "Tied with", names_of_tied(row)) + "</tr>\n";
 }
 
 std::string sentence_on_left_out(const LeftOut& left_out) {
   std::string out;
   const auto add = [&](const std::vector<std::string>& methods, const char* why) {
     if (methods.empty()) return;
-    out += fmt::format(" {}: {}.", why, escaped(fmt::format("{}", fmt::join(methods, ", "))));
+    out +=
+        fmt::format(" {}: {}.", why, with_whole_words(fmt::format("{}", fmt::join(methods, ", "))));
   };
   add(left_out.one_slot, "Left out because they hold one message only and are no queue");
   add(left_out.in_process, "Left out because they run within one process");
@@ -66,9 +82,11 @@ std::string decision_section(const ResultSet& set, std::uint64_t size) {
   if (rows.empty()) return {};
   std::string out = "<div class=\"scroll\" tabindex=\"0\"><table class=\"decision\"><thead><tr>";
   for (const char* question : kQuestions) out += fmt::format("<th>{}</th>", question);
-  out +=
-      "<th>Use</th><th class=\"figure\">p50</th><th class=\"figure\">p99</th>"
-      "<th class=\"figure\">CPU per round trip</th><th>Tied with</th></tr></thead><tbody>\n";
+  out += "<th>Use</th>";
+  for (const TitledFigure& shown : kShown) {
+    out += fmt::format("<th class=\"figure\">{}</th>", shown.title);
+  }
+  out += "<th>Tied with</th></tr></thead><tbody>\n";
   const std::string* group = nullptr;
   for (const DecisionRow& row : rows) {
     out += row_of(row, group != nullptr && *group != row.needs.front());

@@ -9,7 +9,6 @@
 #include "bench/statistics.hpp"
 #include "page_parts.hpp"
 #include "runs.hpp"
-#include "svg.hpp"
 
 namespace leat::bench {
 namespace {
@@ -113,7 +112,7 @@ std::string note_on_noise(const ResultSet& set) {
   return fmt::format(
       "Noise: the runs of a result typically lie within {} of each other. Those of {} lie furthest "
       "apart, from {}. {} To tell a change from noise, use <code>leat bench compare</code>.",
-      percent_text(median(spreads)), escaped(to_string(noisiest->key)),
+      percent_text(median(spreads)), with_whole_words(to_string(noisiest->key)),
       range_text(*noisiest, rank_figure(noisiest->key.pattern), rank_words(*noisiest)), kTieRule);
 }
 
@@ -127,10 +126,10 @@ std::string machine_words(const Source& source) {
 std::string about_measurement(const ResultSet& set) {
   std::set<std::string> machines, commands;
   for (const Source& source : set.sources) {
-    machines.insert(escaped(fmt::format("{}; leat {}, commit {}", machine_words(source),
-                                        source.version, source.commit)));
+    machines.insert(with_whole_words(fmt::format("{}; leat {}, commit {}", machine_words(source),
+                                                 source.version, source.commit)));
     if (!source.command.empty()) {
-      commands.insert("<code>" + escaped(source.command) + "</code>");
+      commands.insert("<code>" + with_whole_words(source.command) + "</code>");
     }
   }
   std::string out = "<dl class=\"about\">\n";
@@ -174,8 +173,8 @@ std::string notes_on_figures(const ResultSet& set) {
       "delayed sender can't hide it.");
   item(
       "Spinning: a side that waits uses a whole CPU, whether or not messages come. Blocking: it "
-      "sleeps, and pays for being woken. CPU is of both sides together, per message or round "
-      "trip.");
+      "sleeps, and pays for being woken. CPU time and context switches are of both sides "
+      "together, per message or round trip.");
   if (any_result(set, [](const Measurement& result) {
         return result.key.pattern == Pattern::rate && !result.median->sender_cpu_ns_per_message;
       })) {
@@ -214,19 +213,18 @@ std::string provenance(const ResultSet& set) {
   std::string out = "<h2>Where and how</h2>\n";
   for (const Place& place : places) {
     out += fmt::format("<details><summary>{}, leat {}, commit {}</summary>\n",
-                       escaped(machine_words(*place.source)), escaped(place.source->version),
-                       escaped(place.source->commit));
-    if (!place.commands.empty()) {
-      out += "<pre>";
-      for (const std::string& command : place.commands) out += escaped(command) + "\n";
-      out += "</pre>\n";
+                       with_whole_words(machine_words(*place.source)),
+                       escaped(place.source->version), escaped(place.source->commit));
+    for (const std::string& command : place.commands) {
+      out += "<pre>" + with_whole_words(command) + "</pre>\n";
     }
     out += "<dl>\n";
     for (const Fact& fact : place.source->machine) {
-      out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(fact.name), escaped(fact.value));
+      out +=
+          fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(fact.name), with_whole_words(fact.value));
     }
     out += fmt::format("<dt>files</dt><dd>{}</dd>\n</dl></details>\n",
-                       escaped(fmt::format("{}", fmt::join(place.files, ", "))));
+                       with_whole_words(fmt::format("{}", fmt::join(place.files, ", "))));
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "plot.hpp"
 #include "result_set.hpp"
@@ -17,10 +18,14 @@ namespace leat::bench {
 // What a table shows where there is no figure.
 inline constexpr char kNone[] = "–";
 std::string or_none(const std::optional<double>& value, const InWords& in_words);
+// "131&nbsp;ns" of "131 ns": no line ends between number and unit.
+std::string unbroken(std::string figure);
 // The range of the runs, "131 ns to 210 ns"; empty if there is none.
 std::string range_text(const Measurement& result, Figure figure, const InWords& in_words);
 // How to say its rank_figure().
 InWords rank_words(const Measurement& result);
+// Escaped; lines are not broken within words that have a hyphen, such as --size or leat-group.
+std::string with_whole_words(std::string_view text);
 
 // "AMD EPYC, 2 CPUs, Linux 6.1"
 std::string machine_words(const Source& source);

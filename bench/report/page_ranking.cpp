@@ -11,16 +11,10 @@
 namespace leat::bench {
 namespace {
 
-// A figure that does not wrap between number and unit.
-std::string unbroken(std::string figure) {
-  const std::size_t space = figure.find(' ');
-  return space == std::string::npos ? figure : figure.replace(space, 1, "&nbsp;");
-}
-
 std::string named(const Measurement& result, Figure figure, const InWords& in_words) {
   // Round trips are ranked by variant, one way is not.
   const bool say_variant = result.key.pattern == Pattern::oneway;
-  return fmt::format("{} ({}{}{})", escaped(result.key.method),
+  return fmt::format("{} ({}{}{})", with_whole_words(result.key.method),
                      unbroken(in_words(*(*result.median.*figure))), say_variant ? ", " : "",
                      say_variant ? name_of(result.key.variant) : "");
 }

@@ -21,25 +21,35 @@ h3{font-size:1rem;margin:0}p{margin:.5em 0;max-width:70ch}
 .caption{font-size:.84rem;color:var(--muted);margin:.2em 0 .8em}small{display:block;font-size:.75rem;color:var(--muted)}
 .charts{columns:340px 2;column-gap:44px;margin:1em 0}
 figure{margin:0 0 28px;max-width:520px;break-inside:avoid}figure svg{display:block;width:100%;height:auto}
-.scroll{overflow-x:auto;margin:.6em 0 1.4em;border:1px solid var(--rule);border-radius:6px}
+.scroll{overflow-x:auto;margin:.6em 0 1.4em;border:1px solid var(--rule);border-radius:6px;--shade:#0004;
+background:linear-gradient(to left,var(--paper) 40%,transparent) right/40px 100% no-repeat local,
+linear-gradient(to left,var(--shade),transparent) right/16px 100% no-repeat scroll}
+@media(prefers-color-scheme:dark){.scroll{--shade:#fff4}}
 table{border-collapse:collapse;font-size:.84rem;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-top:1px solid var(--rule)}
 thead th{border-top:0;background:var(--panel);font-weight:600}
 th:first-child,td:first-child,.words{text-align:left}td.words{white-space:normal;min-width:16em;overflow-wrap:anywhere}
-td:first-child{position:sticky;left:0;background:var(--paper)}thead th:first-child{position:sticky;left:0}
+td:first-child{position:sticky;left:0;background:var(--paper);border-right:1px solid var(--rule)}thead th:first-child{position:sticky;left:0}
 tr.leat td:first-child,.decision td.leat{color:var(--leat)}tr.leat td:first-child{font-weight:700}
 tr.base td:first-child{color:var(--muted)}
-.decision th,.decision td{text-align:left;vertical-align:top;white-space:normal;line-height:1.35;position:static}
+.decision th,.decision td{text-align:left;vertical-align:top;white-space:normal;line-height:1.35;position:static;border-right:0}
 .decision .figure{text-align:right;white-space:nowrap}.decision .any{color:var(--muted)}
-.decision td:nth-child(5){white-space:nowrap}.decision th.figure{white-space:normal}.decision td.tied{min-width:14em}.decision tr.first td{border-top:2px solid var(--muted)}
+.decision td.use{white-space:nowrap}.decision th.figure{white-space:normal}.decision td.tied{min-width:9em}.decision tr.first td{border-top:2px solid var(--muted)}
 details{border-top:1px solid var(--rule);padding:.6em 0}summary{cursor:pointer;font-weight:600;padding:.3em 0}
 ul{padding-left:1.2em;max-width:72ch}li{margin:.3em 0}
-pre{overflow-x:auto;background:var(--panel);padding:10px 12px;border-radius:6px;
-font-size:.84rem}dl{display:grid;grid-template-columns:minmax(6em,max-content) 1fr;gap:2px 16px;
+.whole{display:inline-block;max-width:100%}p code,li code{white-space:nowrap}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--panel);padding:10px 12px;border-radius:6px;
+margin:.6em 0;font-size:.84rem}dl{display:grid;grid-template-columns:minmax(6em,max-content) 1fr;gap:2px 16px;
 font-size:.84rem;margin:0}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
-@media(min-width:700px){.decision th:first-child{min-width:7.5em}}
-@media(max-width:480px){main{padding:12px 12px 40px}td.words{min-width:11em}dl{grid-template-columns:1fr}dd{margin-bottom:.5em}
-.decision th,.decision td{padding:4px 6px}}
+.decision th:first-child{min-width:7.5em}
+@media(max-width:840px){.decision thead{display:none}
+.decision tr{display:grid;grid-template-columns:repeat(6,1fr);padding:6px 0;border-top:1px solid var(--rule)}
+.decision tr:first-child{border-top:0}.decision tr.first{border-top:2px solid var(--muted)}
+.decision tr.first td{border:0}.decision td{border:0;min-width:0;grid-column:span 3;padding:3px 10px}
+.decision td.tied{min-width:0}.decision td.figure{grid-column:span 2;order:1;text-align:left}
+.decision td::before{content:attr(data-title);display:block;font-size:.75rem;color:var(--muted)}
+.decision td.figure small{white-space:normal}}
+@media(max-width:480px){main{padding:12px 12px 40px}td.words{min-width:7em}dl{grid-template-columns:1fr}dd{margin-bottom:.5em}}
 )";
 
 std::string figure(const std::optional<Chart>& chart) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/report/page_parts.hpp"
 #include "bench/report/runs.hpp"
 #include "bench/sample_report.hpp"
 
@@ -40,7 +41,7 @@ TEST(ReportPage, SaysWhatWasMeasuredWhereAndHow) {
   EXPECT_TRUE(has(page, "msgmax is 8192 bytes"));
   EXPECT_TRUE(has(page, "Example CPU, 2 CPUs, Linux 6.1"));
   EXPECT_TRUE(has(page, "commit 0123456789ab"));
-  EXPECT_TRUE(has(page, "<pre>leat bench ipc\n</pre>"));
+  EXPECT_TRUE(has(page, "<pre>leat bench ipc</pre>"));
   EXPECT_TRUE(has(page, "The machine is virtual (by KVM)"));
   EXPECT_TRUE(has(page, "It has 2 CPUs"));
   EXPECT_TRUE(has(page, "typically lie within 4 % of each other"));  // 0.98 to 1.02
@@ -67,14 +68,17 @@ TEST(ReportPage, BeginsWithWhenHowAndWhereThenWhichToUse) {
 TEST(ReportPage, DecidesWithTheFiguresOfTheResults) {
   const std::string page = report_page(sample_set(
       {sample_result("pipe", 1000), sample_result("fifo", 1010), sample_result("leat", 5000)}));
-  EXPECT_TRUE(has(page,
-                  "<td class=\"figure\">1 µs<small>980 ns to 1.02 µs</small></td>"
-                  "<td class=\"figure\">2 µs<small>1.96 µs to 2.04 µs</small></td>"
-                  "<td class=\"figure\">2 µs<small>1.96 µs to 2.04 µs</small></td>"
-                  "<td class=\"tied\">fifo</td>"));
-  EXPECT_TRUE(has(page,
-                  "<td class=\"leat\"><strong>leat</strong><small>blocking</small></td>"
-                  "<td class=\"figure\">5 µs<small>4.9 µs to 5.1 µs</small></td>"));
+  EXPECT_TRUE(has(
+      page,
+      "<td class=\"figure\" data-title=\"p50\">1 µs<small>980&nbsp;ns to 1.02&nbsp;µs</small></td>"
+      "<td class=\"figure\" data-title=\"p99\">2 µs<small>1.96&nbsp;µs to 2.04&nbsp;µs</small></td>"
+      "<td class=\"figure\" data-title=\"CPU per round trip\">2 µs<small>1.96&nbsp;µs to 2.04&nbsp;"
+      "µs</small></td><td class=\"tied\" data-title=\"Tied with\">fifo</td>"));
+  EXPECT_TRUE(
+      has(page,
+          "<td class=\"use leat\" data-title=\"Use\"><strong>leat</strong><small>blocking"
+          "</small></td><td class=\"figure\" data-title=\"p50\">5 µs<small>4.9&nbsp;µs to 5.1&nbsp;"
+          "µs</small></td>"));
   EXPECT_TRUE(has(page,
                   "<strong>pipe (1&nbsp;µs)</strong>, tied with fifo (1.01&nbsp;µs), then leat "
                   "(5&nbsp;µs)."));
@@ -156,8 +160,8 @@ TEST(ReportPage, SaysHowFarRunsLieApartInBoundsAndInUnits) {
   wild["runs"][4]["p50_ns"] = 1'455'148;  // It fell behind in one run.
   const std::string page = report_page(sample_set({sample_result("pipe"), wild}));
   EXPECT_TRUE(has(page,
-                  "typically lie within 52 % of each other. Those of "
-                  "leat-group, blocking, pingpong, 100 B lie furthest apart, from 230 ns "
+                  "typically lie within 52 % of each other. Those of <span class=\"whole\">"
+                  "leat-group,</span> blocking, pingpong, 100 B lie furthest apart, from 230 ns "
                   "to 1.46 ms."));
   EXPECT_TRUE(has(page, "<th>range of p50</th>"));
   EXPECT_TRUE(has(page, "<td>230 ns to 1.46 ms</td>"));
@@ -173,6 +177,20 @@ TEST(ReportPage, SaysWhenResultsAreTied) {
   for (std::size_t at = page.find(kTieRule); at != page.npos; at = page.find(kTieRule, at + 1))
     ++count;
   EXPECT_EQ(count, 2u);  // Below the table, and among the notes.
+}
+
+TEST(ReportPage, KeepsWordsWithAHyphenWhole) {
+  EXPECT_EQ(with_whole_words("leat bench --size 100"),
+            "leat bench <span class=\"whole\">--size</span> 100");
+  EXPECT_EQ(with_whole_words("a-b  <c>"), "<span class=\"whole\">a-b</span>  &lt;c&gt;");
+  EXPECT_EQ(with_whole_words(" x- "), " <span class=\"whole\">x-</span> ");
+  EXPECT_EQ(with_whole_words(""), "");
+  Json report = sample_report({sample_result("pipe")});
+  report["command"] = "leat bench ipc --size 100";
+  const std::string page = report_page(parse_results(report.dump(), "a.json"));
+  const std::string command = "leat bench ipc <span class=\"whole\">--size</span> 100";
+  EXPECT_TRUE(has(page, "<code>" + command + "</code>"));
+  EXPECT_TRUE(has(page, "<pre>" + command + "</pre>"));
 }
 
 TEST(ReportPage, CallsOneRunNoMedianBesideOthers) {

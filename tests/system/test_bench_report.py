@@ -197,7 +197,7 @@ def test_compare_refuses_bad_usage(leat, pair, tmp_path):
 
 # --- In a browser -------------------------------------------------------------------------------
 
-PHONE, DESKTOP = (400, 860), (1280, 900)
+PHONE, TABLET, DESKTOP = (400, 860), (700, 860), (1280, 900)
 
 # For each visible chart: its width, its height, and how many shapes and visible texts it has.
 CHARTS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).map(svg => {
@@ -221,6 +221,27 @@ COLLISIONS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkV
 STUCK = """[...document.querySelectorAll('table')].filter(t => t.checkVisibility()).filter(t => {
   const box = t.parentElement; return t.offsetWidth > box.clientWidth + 1 &&
     getComputedStyle(box).overflowX != 'auto'; }).length"""
+# Tables that are cut at the edge of the window without a sign. The first one has no need to be scrolled.
+CUT = """[...document.querySelectorAll('table')].filter(t => t.checkVisibility()).filter(t => {
+  const box = t.parentElement; return t.offsetWidth > box.clientWidth + 1 &&
+    (t.className == 'decision' || getComputedStyle(box).backgroundAttachment != 'local, scroll'); })
+  .map(t => t.textContent.slice(0, 80))"""
+# Cells of the first table that are partly outside the window, or have no title where there is no head.
+LOST_CELLS = """[...document.querySelectorAll('.decision td')].filter(t => t.checkVisibility()).filter(t => {
+  const box = t.getBoundingClientRect(), head = t.closest('table').tHead.checkVisibility();
+  return box.left < 0 || box.right > innerWidth || t.scrollWidth > t.clientWidth + 1 ||
+    !head && (!t.dataset.title || getComputedStyle(t, '::before').content == 'none'); })
+  .map(t => t.textContent)"""
+# Words with a hyphen, such as --size and leat-group, that are on two lines in a window of some width.
+BROKEN_WORDS = """[...Array(12).keys()].flatMap(step => { const broken = [];
+  document.querySelector('main').style.width = 320 + 7 * step + 'px';
+  for (const place of document.querySelectorAll('code, pre, li, .about dd, .decision td')) {
+    const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+    for (let text; text = texts.nextNode();) for (const word of text.data.matchAll(/\\S*-\\S*/g)) {
+      const range = document.createRange();
+      range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);
+      if (range.getClientRects().length > 1) broken.push(word[0]); } }
+  return broken; })"""
 # The headings, tables and charts in the order in which they are seen.
 ORDER = """[...document.querySelectorAll('h1,h2,dl,table,svg.chart')].filter(e => e.checkVisibility())
   .map(e => [e.tagName.toLowerCase() + (e.className ? '.' + (e.className.baseVal ?? e.className) : ''),
@@ -249,7 +270,7 @@ def luminance(colour):
 def test_page_is_right_in_a_browser(leat, results, browser, tmp_path):
     page = tmp_path / "r.html"
     leat("bench", "report", results, "--html", page, check=True)
-    for (width, height) in (PHONE, DESKTOP):
+    for (width, height) in (PHONE, TABLET, DESKTOP):
         for dark in (False, True):
             shown = browser.open(page.as_uri(), width, height, dark)
             assert shown.complaints() == []
@@ -267,6 +288,7 @@ def test_page_is_right_in_a_browser(leat, results, browser, tmp_path):
             assert shown.value(COLLISIONS) == []
             assert shown.value(BARE_TICKS) == 0
             assert shown.value(STUCK) == 0
+            assert shown.value(CUT) == [] and shown.value(LOST_CELLS) == []
             assert shown.value(ORDER)[:5] == [
                 "h1 Messages between two processes", "dl.about", "h2 Which should I use?",
                 "table.decision", "h2 Messages of 100 B"]
@@ -302,6 +324,22 @@ def test_page_of_every_size_is_right_when_unfolded(leat, results, browser, tmp_p
     assert shown.value(COLLISIONS) == []
     assert shown.value(BARE_TICKS) == 0
     assert shown.value(STUCK) == 0
+    assert shown.value(CUT) == [] and shown.value(LOST_CELLS) == []
+
+
+def test_commands_and_names_are_not_broken_at_hyphens(leat, browser, tmp_path):
+    report = sample(sizes=(100,))
+    report["command"] = ("leat bench ipc --pin 0,1 --out results --sweep sizes=1..64KiB --pattern oneway "
+                         "--method all --time-limit 60 --json=out-of-a-run.json --runs 5")
+    page = tmp_path / "r.html"
+    leat("bench", "report", write(tmp_path / "a.json", report), "--html", page, check=True)
+    shown = browser.open(page.as_uri(), *PHONE)
+    shown.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert shown.value("document.querySelector('.about code').innerText") == report["command"]
+    assert shown.value(BROKEN_WORDS) == []
+    # A word that is longer than a line is broken rather than cut.
+    shown.value("document.querySelector('code .whole').textContent = '--' + 'x'.repeat(400)")
+    assert shown.value("document.documentElement.scrollWidth") <= PHONE[0]
 
 
 def test_hostile_texts_do_nothing_in_a_browser(leat, browser, tmp_path):
