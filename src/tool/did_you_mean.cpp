@@ -27,14 +27,38 @@ std::size_t edit_distance(std::string_view one, std::string_view other) {
   return row[other.size()];
 }
 
+namespace {
+
+std::string without_digits(std::string_view text) {
+  std::string rest;
+  for (const char c : text) {
+    if (c < '0' || c > '9') rest += c;
+  }
+  return rest;
+}
+
+// How many letters of a name may be wrong. Of two letters, none, but they may be swapped.
+std::size_t most_wrong(std::string_view typed, std::string_view name) {
+  constexpr std::size_t kForOne = 3;
+  constexpr std::size_t kForTwo = 8;
+  if (std::min(typed.size(), name.size() + 1) >= kForTwo && typed[0] == name[0]) return 2;
+  const bool is_swapped =
+      typed.size() == 2 && name.size() == 2 && typed[0] == name[1] && typed[1] == name[0];
+  return typed.size() >= kForOne || is_swapped ? 1 : 0;
+}
+
+}  // namespace
+
 std::string closest(std::string_view typed, const std::vector<std::string>& known) {
   constexpr std::size_t kShortestBeginning = 3;
-  const std::size_t most = std::min<std::size_t>(2, typed.size() / 2);
   std::size_t best = std::numeric_limits<std::size_t>::max();
   std::string found;
   for (const std::string& name : known) {
-    std::size_t distance = edit_distance(typed, name);
+    // Names that differ in a number are names of different things.
+    if (typed != name && without_digits(typed) == without_digits(name)) continue;
     const bool is_beginning = typed.size() >= kShortestBeginning && name.starts_with(typed);
+    const std::size_t most = most_wrong(typed, name);
+    std::size_t distance = edit_distance(typed, name);
     if (is_beginning) distance = std::min(distance, most);
     if (distance > most || distance >= best) continue;
     best = distance;

@@ -15,8 +15,9 @@ namespace leat::tool {
 // the other.
 std::size_t edit_distance(std::string_view one, std::string_view other);
 
-// The known name closest to what was typed; empty if none is close. Up to two letters may be wrong, and at
-// most half of them; or the end of the name may be missing.
+// The known name closest to what was typed; empty if none is close. One letter may be wrong, of eight or more letters
+// two if the first one is right; or the end of the name may be missing. Numbers must be right: 'shard-1' is not a
+// mistyped 'shard-2'.
 std::string closest(std::string_view typed, const std::vector<std::string>& known);
 
 // " (did you mean 'news'?)", or nothing.

@@ -44,6 +44,45 @@ std::vector<std::string> unexpected(const CLI::App& app) {
   return words;
 }
 
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  const auto found =
+      app.get_subcommands([&](const CLI::App* one) { return one->check_name(name); });
+  return found.empty() ? nullptr : found.front();
+}
+
+// What other programs call our commands.
+std::string own_word_for(std::string_view word) {
+  constexpr std::pair<std::string_view, const char*> kWords[] = {
+      {"publish", "pub"}, {"send", "pub"},     {"produce", "pub"},  {"subscribe", "sub"},
+      {"consume", "sub"}, {"receive", "sub"},  {"listen", "sub"},   {"remove", "rm"},
+      {"destroy", "rm"},  {"broker", "serve"}, {"server", "serve"}, {"describe", "info"},
+      {"show", "info"}};
+  for (const auto& [theirs, ours] : kWords) {
+    if (theirs == word) return ours;
+  }
+  return {};
+}
+
+// What was meant by `words.front()`, which `command` does not have: "`leat topic list`", or several commands with "or"
+// between them. Empty if no command is called so, here or one word further down.
+std::string commands_meant(const CLI::App& command, const std::vector<std::string>& words) {
+  const std::string& word = words.front();
+  const std::string own = own_word_for(word);
+  if (!own.empty() && find_command(command, own) != nullptr)
+    return fmt::format("`{} {}`", full_name(command), own);
+  std::vector<std::string> meant;
+  for (const CLI::App* above : command.get_subcommands([](const CLI::App*) { return true; })) {
+    const CLI::App* below = find_command(*above, word);
+    if (below == nullptr && !own.empty()) below = find_command(*above, own);
+    if (below == nullptr) continue;
+    const std::string name = fmt::format("`{}`", full_name(*below));
+    if (words.size() > 1 && !closest(words[1], {above->get_name()}).empty())
+      return name;  // `leat list topics`
+    meant.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(meant, " or "));
+}
+
 bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
 // "--count=5" -> "count"
@@ -109,8 +148,17 @@ std::optional<std::string> explain_unknown_command(const CLI::App& app) {
   const std::vector<std::string> known = command_names(command);
   const std::vector<std::string> words = unexpected(app);
   if (known.empty() || words.empty() || is_option(words.front())) return std::nullopt;
-  return fmt::format("`{}` has no command '{}'{}; there are: {}", full_name(command), words.front(),
-                     did_you_mean(words.front(), known), fmt::join(known, ", "));
+  const std::string& word = words.front();
+  if (find_command(command, word) != nullptr)  // `leat create topic`: the words are swapped.
+    return fmt::format("write `{} {}`, not '{} {}'", full_name(command), word, word,
+                       command.get_name());
+  std::string meant = did_you_mean(word, known);
+  if (meant.empty()) {
+    const std::string commands = commands_meant(command, words);
+    if (!commands.empty()) meant = fmt::format(" (did you mean {}?)", commands);
+  }
+  return fmt::format("`{}` has no command '{}'{}; there are: {}", full_name(command), word, meant,
+                     fmt::join(known, ", "));
 }
 
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -121,6 +169,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto option = std::find_if(words.begin(), words.end(), is_option);
   if (option != words.end()) return explain_unknown_option(command, *option);
   const std::string name = full_name(command);
+  if (!words.empty() && error.get_name() == "RequiredError")  // `leat news pub`
+    return fmt::format("write '{}' behind `{}`; see `{} --help`", words.front(), name, name);
   if (!words.empty())
     return fmt::format("'{}' is one argument too many; see `{} --help`", words.front(), name);
   if (const auto known = command_names(command); !known.empty())

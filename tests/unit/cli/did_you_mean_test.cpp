@@ -27,6 +27,49 @@ TEST(DidYouMean, NamesTheClosest) {
   EXPECT_EQ(did_you_mean("gruop", known), " (did you mean 'group'?)");
 }
 
+// What people would agree to, and what they would not.
+TEST(DidYouMean, IsNotTooEager) {
+  const struct {
+    const char* typed;
+    const char* known;
+    bool is_close;
+  } kPairs[] = {
+      {"cont", "chat", false},
+      {"chat", "cont", false},
+      {"cont", "count", true},
+      {"sl", "ls", true},
+      {"la", "ls", false},
+      {"lss", "ls", true},
+      {"a", "b", false},
+      {"t1", "t2", false},
+      {"new", "news", true},
+      {"nwes", "news", true},
+      {"mews", "news", true},
+      {"nuse", "news", false},
+      {"news", "jobs", false},
+      {"parcel", "parsed", false},
+      {"parcels", "barrels", false},
+      {"shard-1", "shard-2", false},
+      {"shard-1", "shard-10", false},
+      {"shrad-1", "shard-1", true},
+      {"restart", "restore", false},
+      {"custmers", "customer", true},
+      {"retention-tme", "retention-time", true},
+      {"subcribres", "subscribers", true},
+      {"quotes", "orders", false},
+      {"read", "rm", false},
+      {"info", "list", false},
+      {"pull", "pub", false},
+      {"hello", "help", false},
+      {"test", "trades", false},
+      {"trade", "trades", true},
+      {"invoice", "voice", false},
+      {"devices", "services", false},
+  };
+  for (const auto& [typed, known, is_close] : kPairs)
+    EXPECT_EQ(closest(typed, {known}), is_close ? known : "") << typed << ", " << known;
+}
+
 TEST(DidYouMean, SaysNothingOfWhatIsFarAway) {
   const std::vector<std::string> known{"pub", "sub", "a"};
   for (const char* typed : {"", "x", "xy", "publisher", "orders"}) {
