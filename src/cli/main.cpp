@@ -5,10 +5,20 @@
 #include "cli.hpp"
 #include "external_command.hpp"
 #include "help.hpp"
+#include "tool/hidden_commands.hpp"
 #include "tool/program.hpp"
 
 namespace leat::cli {
 namespace {
+
+tool::Manual manual() {
+  return {.variables = {{"LEAT_PASSWORD",
+                         "With --broker, the password of the user, unless --password-file names a "
+                         "file."},
+                        {"LEAT_TOPIC_PASSWORD",
+                         "With `leat topic create --broker`, the password of the topic's user, "
+                         "unless --topic-password-file names a file."}}};
+}
 
 int run(int argc, char** argv) {
   CLI::App app{"Messages between processes of one machine, through logs in shared memory", "leat"};
@@ -29,6 +39,7 @@ int run(int argc, char** argv) {
   add_restore_command(app);
   add_doctor_command(app);
   add_rm_command(app);
+  tool::add_completion_command(app);
   add_version_command(app);
   add_help_command(app);
   add_external_commands(app);
@@ -39,7 +50,7 @@ int run(int argc, char** argv) {
   std::vector<char*> arguments = with_help_as_option(argc, argv);
   const int count = static_cast<int>(arguments.size());
   if (const auto exit_code = run_external_command(app, count, arguments.data())) return *exit_code;
-  return tool::run(app, count, arguments.data());
+  return tool::run(app, count, arguments.data(), manual());
 }
 
 }  // namespace

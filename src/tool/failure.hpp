@@ -22,6 +22,20 @@ inline constexpr int kExitPermission = 4;
 inline constexpr int kExitFormat = 5;  // wrong format or corrupt
 inline constexpr int kExitFull = 6;
 
+// What each of them means, for the manual.
+struct ExitCode {
+  int code;
+  const char* meaning;
+};
+inline constexpr ExitCode kExitCodes[] = {
+    {0, "Done."},
+    {kExitFailed, "Failed, or a verification failed."},
+    {kExitUsage, "Bad usage, or a name or size that is not possible."},
+    {kExitNotThere, "Not found, exists already, or busy."},
+    {kExitPermission, "No permission."},
+    {kExitFormat, "Wrong format, or corrupt."},
+    {kExitFull, "Full: no room in a topic, in memory or on a disk."}};
+
 class Failure : public std::runtime_error {
  public:
   Failure(int exit_code, const std::string& sentence)

@@ -1,8 +1,10 @@
 // What an executable of ours tells about itself, to shells and to the build: `leat completion SHELL`,
-// `leat complete WORD…`, `leat man`. None of them is in the help.
+// `leat complete WORD…`, `leat man`. In the help is only the first one, if add_completion_command() has put it there.
 #pragma once
 
 #include <optional>
+
+#include "man_page.hpp"
 
 namespace CLI {
 class App;
@@ -10,7 +12,11 @@ class App;
 
 namespace leat::tool {
 
+// Makes `completion` a command like others, with help.
+void add_completion_command(CLI::App& app);
+
 // Does it, and returns the exit code, if the arguments ask for one of them.
-std::optional<int> run_hidden_command(const CLI::App& app, int argc, char** argv);
+std::optional<int> run_hidden_command(const CLI::App& app, int argc, char** argv,
+                                      const Manual& manual);
 
 }  // namespace leat::tool

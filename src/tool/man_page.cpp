@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "failure.hpp"
 #include "help_formatter.hpp"
 #include "leat_version.hpp"
 
@@ -100,6 +101,43 @@ void append_command(const CLI::App& command, const std::string& above, std::stri
   for (const CLI::App* one : shown_commands(command)) append_command(*one, name, to);
 }
 
+// Of every executable.
+const std::vector<Manual::Entry>& common_variables() {
+  static const std::vector<Manual::Entry> all{
+      {"LEAT_DIR", "The directory of topics, unless --dir names one."},
+      {"LEAT_DATA_DIR",
+       "The data directory, where durable topics keep their files, unless --data-dir names one."},
+      {"XDG_DATA_HOME, HOME",
+       "Without LEAT_DATA_DIR, the data directory is $XDG_DATA_HOME/leat, else "
+       "$HOME/.local/share/leat."},
+      {"COLUMNS, NO_COLOR, TERM",
+       "The width of what is printed where the output is not a terminal, and whether a terminal "
+       "shows colours."},
+      {"PATH", "Where executables of Leat are found that do not lie beside this one."}};
+  return all;
+}
+const std::vector<Manual::Entry>& common_files() {
+  static const std::vector<Manual::Entry> all{
+      {"/dev/shm/leat-UID", "The default directory of topics; UID is the number of the user."},
+      {"DIRECTORY/TOPIC/", "The memory of a topic, in its directory of topics."},
+      {"DIRECTORY/+lock", "Locked by deletions. Who may not write to it cannot delete topics."},
+      {"~/.local/share/leat", "The default data directory."},
+      {"DATA_DIRECTORY/TOPIC/", "The files of a durable topic."}};
+  return all;
+}
+
+void append_entries(const std::vector<Manual::Entry>& entries, std::string& to) {
+  for (const Manual::Entry& one : entries)
+    to += fmt::format(".TP\n\\fB{}\\fR\n{}\n", escaped(one.name), escaped(one.text));
+}
+
+void append_exit_codes(std::string& to) {
+  to += ".SH EXIT STATUS\n";
+  for (const ExitCode& one : kExitCodes)
+    to += fmt::format(".TP\n\\fB{}\\fR\n{}\n", one.code, escaped(one.meaning));
+  to += ".TP\n\\fB128+N\\fR\nEnded by signal N, before its work was done.\n";
+}
+
 }  // namespace
 
 std::string executable_name(const CLI::App& app) {
@@ -108,7 +146,7 @@ std::string executable_name(const CLI::App& app) {
   return name;
 }
 
-std::string man_page(const CLI::App& app) {
+std::string man_page(const CLI::App& app, const Manual& manual) {
   const std::string name = executable_name(app);
   std::string title = name;
   std::transform(title.begin(), title.end(), title.begin(), [](char c) {
@@ -118,12 +156,20 @@ std::string man_page(const CLI::App& app) {
   page.insert(0, ".nr HY 0\n");  // No hyphens, and no wider spaces: both would change commands.
   page += ".ad l\n";
   page += fmt::format(".SH NAME\n{} \\- {}\n", escaped(name), escaped(app.get_description()));
-  page += fmt::format(".SH SYNOPSIS\n.B {}\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n", escaped(name));
-  page += ".SH OPTIONS\nAll commands understand these.\n";
+  const auto commands = shown_commands(app);
+  page += fmt::format(".SH SYNOPSIS\n.B {}\n{}[\\fIOPTIONS\\fR]\n", escaped(name),
+                      commands.empty() ? "" : "\\fICOMMAND\\fR ");
+  page += commands.empty() ? ".SH OPTIONS\n" : ".SH OPTIONS\nAll commands understand these.\n";
   append_options(shown_options(app, false), page);
-  page += ".SH COMMANDS\n";
-  for (const CLI::App* command : shown_commands(app))
-    append_command(*command, app.get_name(), page);
+  if (!commands.empty()) page += ".SH COMMANDS\n";
+  for (const CLI::App* command : commands) append_command(*command, app.get_name(), page);
+  append_exit_codes(page);
+  page += ".SH ENVIRONMENT\n";
+  append_entries(common_variables(), page);
+  append_entries(manual.variables, page);
+  page += ".SH FILES\n";
+  append_entries(common_files(), page);
+  append_entries(manual.files, page);
   if (!app.get_footer().empty()) {
     page += ".SH EXAMPLES\n";
     append_text(app.get_footer(), page);

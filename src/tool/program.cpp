@@ -133,8 +133,8 @@ const CLI::Option* given_directory(const CLI::App& command) {
   return nullptr;
 }
 
-int run(CLI::App& app, int argc, char** argv) {
-  if (const auto exit_code = run_hidden_command(app, argc, argv)) return *exit_code;
+int run(CLI::App& app, int argc, char** argv, const Manual& manual) {
+  if (const auto exit_code = run_hidden_command(app, argc, argv, manual)) return *exit_code;
   try {
     refuse_lone_plus_signs(argc, argv);
     std::vector<char*> arguments = with_empty_values(app, argc, argv);

@@ -11,6 +11,8 @@
 
 #include <string>
 
+#include "man_page.hpp"
+
 namespace CLI {
 class App;
 class Option;
@@ -35,8 +37,8 @@ void add_common_options(CLI::App& app);
 const CLI::Option* given_directory(const CLI::App& command);
 
 // Parses the arguments, which runs the chosen command. Prints errors as one line on stderr. Returns
-// the exit code; see failure.hpp.
-int run(CLI::App& app, int argc, char** argv);
+// the exit code; see failure.hpp. `manual`: for the manual page.
+int run(CLI::App& app, int argc, char** argv, const Manual& manual = {});
 
 // Where this executable lies, with a slash at the end; its companions lie beside it.
 std::string directory_of_executable();

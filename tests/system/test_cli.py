@@ -15,7 +15,7 @@ import pytest
 COMMANDS = [["topic"], ["topic", "create"], ["topic", "list"], ["topic", "info"],
             ["topic", "set"], ["topic", "shrink"], ["topic", "delete"], ["ls"], ["rm"], ["top"], ["pub"],
             ["sub"], ["group"], ["demo"], ["dump"], ["fsck"], ["backup"], ["restore"], ["doctor"], ["help"],
-            ["version"], ["bench"]]
+            ["version"], ["completion"], ["bench"]]
 NOBODY = 65534
 
 
@@ -74,7 +74,7 @@ def test_every_command_has_help_with_an_example(leat, command):
 def test_help_lists_all_commands(leat):
     text = leat("--help", check=True).stdout
     for command in ("topic", "ls", "rm", "top", "pub", "sub", "group", "demo", "bench", "dump", "fsck", "backup",
-                    "restore", "doctor", "help", "version"):
+                    "restore", "doctor", "help", "version", "completion", "serve", "lightq"):
         assert re.search(rf"^  {command} ", text, re.M)
 
 
@@ -125,6 +125,8 @@ def test_version_as_a_command_is_version_as_an_option(leat):
     (["help", "topic", "create", "x"], 2, ["'x' is one argument too many"]),
     (["sbu", "--help"], 2, ["'sbu'", "did you mean 'sub'?"]),
     (["version", "1"], 2, ["'1'", "too many"]),
+    (["completion", "bash", "zsh"], 2, ["'zsh' is one argument too many"]),
+    (["complet"], 2, ["'complet'", "did you mean 'completion'?"]),
     (["--frobnicate"], 2, ["`leat`", "'--frobnicate'"]),
     (["--dir"], 2, ["--dir needs a value"]),
     (["sub", "-J=x", "t"], 2, ["'=x' stands behind an option that takes no value", "leat sub --help"]),

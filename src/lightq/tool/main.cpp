@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "options.hpp"
+#include "tool/hidden_commands.hpp"
 #include "tool/program.hpp"
 
 int main(int argc, char** argv) {
@@ -12,9 +13,16 @@ int main(int argc, char** argv) {
   leat::lightq_tool::add_consumer(app);
   leat::lightq_tool::add_topic(app);
   leat::lightq_tool::add_broker(app);
+  leat::tool::add_completion_command(app);
   app.footer(
       "Example, in three terminals:\n  leat lightq broker\n  leat lightq topic && leat lightq "
       "consumer\n"
       "  leat lightq producer");
-  return leat::tool::run(app, argc, argv);
+  return leat::tool::run(
+      app, argc, argv,
+      {.variables = {{"LEAT_PASSWORD",
+                      "The password of the user, unless --password or --password-file is given."},
+                     {"LEAT_ADMIN_PASSWORD",
+                      "The password of the administrator, unless --admin-password or "
+                      "--admin-password-file is given."}}});
 }

@@ -37,5 +37,17 @@ TEST(ManPage, HasEveryCommandAndOptionThatIsShown) {
   EXPECT_EQ(executable_name(app), "leat-bench");
 }
 
+TEST(ManPage, HasWhatTheExecutableAddsToIt) {
+  CLI::App app{"What it is", "leat bench"};
+  add_common_options(app);
+  const std::string page =
+      man_page(app, {.variables = {{"LEAT_X", "It's read."}}, .files = {{"~/.x", "A file."}}});
+  for (const char* part :
+       {".SH OPTIONS\n.TP\n", ".SH EXIT STATUS\n.TP\n\\fB0\\fR\nDone.\n", ".TP\n\\fBLEAT_DIR\\fR\n",
+        ".TP\n\\fBLEAT_X\\fR\nIt\\(aqs read.\n.SH FILES\n", ".TP\n\\fB\\(ti/.x\\fR\nA file.\n"})
+    EXPECT_NE(page.find(part), std::string::npos) << part << "\nis not in\n" << page;
+  EXPECT_EQ(page.find(".SH COMMANDS"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace leat::tool
