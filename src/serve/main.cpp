@@ -122,7 +122,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--ready-fd", options.ready_fd,
                  "Write the port to this descriptor, as a line, when clients can connect")
       ->type_name("FD")
-      ->check(CLI::Range(3, 1 << 20));
+      ->check(CLI::Range(3, 1 << 20).description(""));  // Not "INT in [3 - 1048576]" in the help.
   app.add_flag("--check", options.is_check, "Only check the configuration");
   const ConfigKeys keys = keys_of(all_protocols());
   for (const ConfigKey& key : keys.all()) {
@@ -134,9 +134,25 @@ void add_options(CLI::App& app, Options& options) {
              options.flags.emplace_back(name, value);
            },
            key.help)
-        ->type_name(key.wants)
+        ->type_name(key.placeholder)
         ->default_str(key.default_text());
   }
+}
+
+tool::Manual manual() {
+  tool::Manual manual;
+  const ConfigKeys keys = keys_of(all_protocols());
+  for (const ConfigKey& key : keys.all()) {
+    if (key.name != "dir" && key.name != "data_dir")
+      manual.variables.push_back({key.variable(), fmt::format("As {}.", key.flag())});
+  }
+  manual.files = {
+      {"DATA_DIRECTORY/+broker",
+       "The default state directory: users, rights, and which topics there are."},
+      {fmt::format("STATE_DIRECTORY/{}", kAdminPasswordFile),
+       "The administrator's password, if the first start was not on a terminal."},
+      {"STATE_DIRECTORY/lightq.sock", "The default Unix socket of LightQ's administration."}};
+  return manual;
 }
 
 }  // namespace
@@ -151,5 +167,5 @@ int main(int argc, char** argv) {
   leat::broker::add_options(app, options);
   app.callback([&options] { leat::broker::serve(options); });
   app.footer("Example:\n  leat serve --lightq-port 5500");
-  return leat::tool::run(app, argc, argv);
+  return leat::tool::run(app, argc, argv, leat::broker::manual());
 }

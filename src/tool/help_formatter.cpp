@@ -35,8 +35,11 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
 }
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  return row(make_option_name(option, is_positional) + make_option_opts(option),
-             make_option_desc(option));
+  std::string opts = make_option_opts(option);
+  // The name of a positional argument says what it is; CLI11 adds TEXT.
+  const std::string type = " " + get_label(option->get_type_name());
+  if (is_positional && opts.starts_with(type)) opts.erase(0, type.size());
+  return row(make_option_name(option, is_positional) + opts, make_option_desc(option));
 }
 
 std::string HelpFormatter::row(const std::string& left, const std::string& description) const {

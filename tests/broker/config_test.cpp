@@ -30,7 +30,7 @@ const ConfigKeys& keys() {
     ConfigKeys all;
     all.add({number_key("net.port", &Net::port, 0, UINT16_MAX, "port"),
              addresses_key("net.addresses", &Net::addresses, "addresses"),
-             text_key("net.host", &Net::host, "a host", "host"),
+             text_key("net.host", &Net::host, "HOST", "a host", "host"),
              ports_key("net.more_ports", &Net::more_ports, "more ports")},
             [](const Config& config) {
               return check_addresses("net.addresses", config.of<Net>().addresses, config);
@@ -122,6 +122,8 @@ TEST(Config, NamesOfVariablesAndFlagsFollowFromTheKey) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name;
     EXPECT_FALSE(key.help.empty());
     EXPECT_FALSE(key.wants.empty());
+    EXPECT_FALSE(key.placeholder.empty());
+    EXPECT_EQ(key.placeholder.find(' '), std::string::npos) << key.placeholder;
     // What is printed as the default is a value, and is the default.
     Config config;
     if (!key.default_text().empty()) {

@@ -15,6 +15,8 @@ ESCAPE = "\x1b["
 # leat-bench and leat-lightq are executables of their own, with manual pages of their own.
 of_each_executable = pytest.mark.parametrize("executable", [[], ["bench"], ["lightq"]],
                                              ids=["leat", "bench", "lightq"])
+of_each_with_serve = pytest.mark.parametrize("executable", [[], ["bench"], ["lightq"], ["serve"]],
+                                             ids=["leat", "bench", "lightq", "serve"])
 
 
 def commands_of(leat, *command):
@@ -49,6 +51,14 @@ def test_help_is_wrapped_between_words(leat, executable, columns):
             is_one_word = len(line.split()) == 1
             is_left_column = re.match(r"  \S", line)  # An option, or an example.
             assert len(line) <= columns or is_one_word or is_left_column or "Usage:" in line, line
+
+
+@of_each_with_serve
+def test_help_says_what_values_are(leat, executable):
+    """And not only their types, as CLI11 does unless told otherwise."""
+    for command, text in commands_of(leat, *executable):
+        types = re.findall(r"^  (\S+) .*\b(TEXT|U?INT|FLOAT|NUMBER|BOOLEAN|ENUM|PATH\(\w+\))\b", text, re.M)
+        assert [found for found in types if found != ("-D,--delimiter", "TEXT")] == [], command
 
 
 def test_help_is_80_wide_where_no_terminal_says_otherwise(leat):
@@ -229,7 +239,7 @@ def test_zsh_completes(leat, shell_environment, tmp_path, case, expected):
 
 
 def test_shell_that_is_not_known_is_named(leat):
-    for arguments in ([], ["csh"], ["bash", "zsh"]):
+    for arguments in ([], ["csh"]):
         done = leat("completion", *arguments)
         assert done.returncode == 2 and done.stdout == ""
         assert done.stderr == ("leat: `leat completion` needs the name of a shell: bash, zsh or "
@@ -271,6 +281,48 @@ def test_manual_page_has_what_every_help_has(leat, executable):
             assert option in shown, (command, option)
         for example in re.findall(r"^  ((?:leat|echo) .*)", page.partition("\nExample")[2], re.M):
             assert " ".join(example.split()) in shown, (command, example)
+
+
+def sections(page):
+    """What stands below each heading."""
+    parts = re.split(r"^([A-Z ]+)$", page, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+@of_each_with_serve
+def test_manual_page_says_how_it_ends_and_what_it_reads(leat, root, executable):
+    page = leat(*executable, "man", check=True).stdout
+    parts = sections(manual(page))
+    codes = re.findall(r"kExit\w+ = (\d+);", (root / "src/tool/failure.hpp").read_text())
+    assert len(codes) == 6
+    for code in ["0", *codes]:
+        assert re.search(rf"^ +{code} +\w", parts["EXIT STATUS"], re.M), code
+    read = {"leat": {"LEAT_PASSWORD", "LEAT_TOPIC_PASSWORD"}, "lightq": {"LEAT_PASSWORD", "LEAT_ADMIN_PASSWORD"},
+            "bench": set(), "serve": {"LEAT_LIGHTQ_PORT", "LEAT_LOG_LEVEL", "LEAT_STATE_DIR"}}[(executable or ["leat"])[0]]
+    for variable in {"LEAT_DIR", "LEAT_DATA_DIR", "XDG_DATA_HOME", "NO_COLOR", *read}:
+        assert re.search(rf"^ .*\b{variable}\b", parts["ENVIRONMENT"], re.M), variable
+    for file in ("/dev/shm/leat-UID", "~/.local/share/leat", "+lock"):
+        assert file in parts["FILES"]
+
+
+def test_manual_pages_have_every_variable_that_is_read(leat, root):
+    """Of one that only the configuration of the broker knows, the name of its flag tells it."""
+    read = {name for path in [*root.glob("src/**/*.?pp"), *root.glob("include/**/*.hpp")]
+            for name in re.findall(r'"(LEAT_[A-Z]+(?:_[A-Z]+)*)"', path.read_text(encoding="utf-8"))}
+    assert {"LEAT_DIR", "LEAT_PASSWORD", "LEAT_ADMIN_PASSWORD"} <= read
+    flags = re.findall(r"^  --([a-z-]+)", leat("serve", "--help", check=True).stdout, re.M)
+    read |= {f"LEAT_{flag.upper().replace('-', '_')}" for flag in flags} - {
+        f"LEAT_{word}" for word in ("VERSION", "CONFIG", "READY_FD", "CHECK")}
+    pages = "".join(sections(manual(leat(*words, "man", check=True).stdout))["ENVIRONMENT"]
+                    for words in ([], ["lightq"], ["serve"]))
+    assert [name for name in sorted(read) if not re.search(rf"\b{name}\b", pages)] == []
+
+
+def test_man_shows_it(leat, tmp_path):
+    (tmp_path / "leat.1").write_text(leat("man", check=True).stdout)
+    shown = subprocess.run(["man", "--warnings", "-l", tmp_path / "leat.1"], capture_output=True, text=True, check=True,
+                           env={**os.environ, "MANWIDTH": "80", "MANPAGER": "cat", "LC_ALL": "C.UTF-8"}, timeout=60)
+    assert shown.stderr == "" and {"EXIT STATUS", "ENVIRONMENT", "FILES"} <= set(sections(shown.stdout))
 
 
 def test_manual_page_that_cannot_be_written_is_an_error(leat):

@@ -16,16 +16,18 @@ constexpr std::uint64_t kLargestMessage =
 
 std::vector<ConfigKey> keys_for_next_start() {
   return {
-      text_key("dir", &Config::dir, "a directory", "directory of topics in memory"),
-      text_key("data_dir", &Config::data_dir, "a directory", "directory of durable topics"),
-      text_key("state_dir", &Config::state_dir, "a directory",
+      text_key("dir", &Config::dir, "DIRECTORY", "a directory", "directory of topics in memory"),
+      text_key("data_dir", &Config::data_dir, "DIRECTORY", "a directory",
+               "directory of durable topics"),
+      text_key("state_dir", &Config::state_dir, "DIRECTORY", "a directory",
                "directory of what the broker remembers; default: +broker in the data directory"),
       choice_key<bool>("insecure", &Config::insecure, {"false", "true"}, {false, true},
                        "allow addresses that other machines can reach, without encryption"),
-      text_key("admin_password_file", &Config::admin_password_file, "a file",
+      text_key("admin_password_file", &Config::admin_password_file, "FILE", "a file",
                "file whose first line becomes the administrator's password; default: one is made "
                "at the first start"),
-      text_key("log.file", &Config::log_file, "a file", "where it is logged; default: stderr"),
+      text_key("log.file", &Config::log_file, "FILE", "a file",
+               "where it is logged; default: stderr"),
   };
 }
 

@@ -67,15 +67,22 @@ std::size_t distance(std::string_view one, std::string_view other) {
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
+std::string with_limits(const char* help, const std::string& least, const std::string& most) {
+  return fmt::format("{} ({} to {})", help, least, most);
+}
+
 Problem wrong(std::string sentence) { return {Errc::invalid_argument, std::move(sentence)}; }
 
 }  // namespace
 
 // --- Kinds of keys --------------------------------------------------------------------------------------
 
-ConfigKey text_key(const char* name, Setting<std::string> setting, const char* wants,
-                   const char* help) {
-  return {name, wants, help,
+ConfigKey text_key(const char* name, Setting<std::string> setting, const char* placeholder,
+                   const char* wants, const char* help) {
+  return {name,
+          placeholder,
+          wants,
+          help,
           [=](Config& config, std::string_view text) {
             if (text.find('\0') != std::string_view::npos) return false;
             setting.set(config, std::string{text});
@@ -86,7 +93,10 @@ ConfigKey text_key(const char* name, Setting<std::string> setting, const char* w
 
 ConfigKey number_key(const char* name, Setting<std::uint64_t> setting, std::uint64_t least,
                      std::uint64_t most, const char* help) {
-  return {name, fmt::format("a whole number from {} to {}", least, most), help,
+  return {name,
+          "N",
+          fmt::format("a whole number from {} to {}", least, most),
+          with_limits(help, fmt::to_string(least), fmt::to_string(most)),
           [=](Config& config, std::string_view text) {
             const auto number = take_all(text, kNumbers);
             if (!number || *number < least || *number > most) return false;
@@ -98,10 +108,12 @@ ConfigKey number_key(const char* name, Setting<std::uint64_t> setting, std::uint
 
 ConfigKey size_key(const char* name, Setting<std::uint64_t> setting, std::uint64_t least,
                    std::uint64_t most, const char* help) {
+  const std::string from = print_with(least, kSizes);
+  const std::string to = print_with(most, kSizes);
   return {name,
-          fmt::format("a size from {} to {}: bytes, or for example 512KiB, 8MiB",
-                      print_with(least, kSizes), print_with(most, kSizes)),
-          help,
+          "SIZE",
+          fmt::format("a size from {} to {}: bytes, or for example 512KiB, 8MiB", from, to),
+          with_limits(help, from, to),
           [=](Config& config, std::string_view text) {
             const auto bytes = take_all(text, kSizes);
             if (!bytes || *bytes < least || *bytes > most) return false;
@@ -114,10 +126,11 @@ ConfigKey size_key(const char* name, Setting<std::uint64_t> setting, std::uint64
 ConfigKey duration_key(const char* name, Setting<std::chrono::milliseconds> setting,
                        std::uint64_t least_ms, const char* help) {
   constexpr std::uint64_t kMostMs = 24 * 3'600'000;
+  const std::string from = print_with(least_ms, kDurations);
   return {name,
-          fmt::format("a duration from {} to 24h, for example 500ms, 10s, 5m",
-                      print_with(least_ms, kDurations)),
-          help,
+          "DURATION",
+          fmt::format("a duration from {} to 24h, for example 500ms, 10s, 5m", from),
+          with_limits(help, from, "24h"),
           [=](Config& config, std::string_view text) {
             const auto ms = take_all(text, kDurations);
             if (!ms || *ms < least_ms || *ms > kMostMs) return false;
@@ -132,7 +145,10 @@ ConfigKey duration_key(const char* name, Setting<std::chrono::milliseconds> sett
 ConfigKey word_key(const char* name, const std::vector<std::string>& words, const char* help,
                    std::function<void(Config&, std::size_t)> set,
                    std::function<std::size_t(const Config&)> get) {
-  return {name, fmt::format("one of {}", fmt::join(words, ", ")), help,
+  return {name,
+          fmt::format("{}", fmt::join(words, "|")),
+          fmt::format("one of {}", fmt::join(words, ", ")),
+          help,
           [words, set = std::move(set)](Config& config, std::string_view text) {
             const auto found = std::find(words.begin(), words.end(), text);
             if (found == words.end()) return false;
@@ -145,7 +161,10 @@ ConfigKey word_key(const char* name, const std::vector<std::string>& words, cons
 ConfigKey addresses_key(const char* name, Setting<std::vector<std::string>> setting,
                         const char* help) {
   return {
-      name, "numeric addresses, such as 127.0.0.1 and ::1", help,
+      name,
+      "ADDRESS,...",
+      "numeric addresses, such as 127.0.0.1 and ::1",
+      help,
       [=](Config& config, std::string_view text) {
         std::vector<std::string> addresses;
         while (true) {
@@ -165,7 +184,10 @@ ConfigKey addresses_key(const char* name, Setting<std::vector<std::string>> sett
 }
 
 ConfigKey ports_key(const char* name, Setting<PortRange> setting, const char* help) {
-  return {name, "two port numbers, such as 5501-8999", help,
+  return {name,
+          "PORT-PORT",
+          "two port numbers, such as 5501-8999",
+          help,
           [=](Config& config, std::string_view text) {
             const auto first = take_number(text);
             if (!first || !text.starts_with('-')) return false;

@@ -23,8 +23,9 @@
 namespace leat::broker {
 
 struct ConfigKey {
-  std::string name;   // As in the file: "lines.port" is `port` in the section `[lines]`.
-  std::string wants;  // What a value is: "a whole number from 0 to 65535".
+  std::string name;         // As in the file: "lines.port" is `port` in the section `[lines]`.
+  std::string placeholder;  // What stands for a value: "N", "FILE", "false|true".
+  std::string wants;        // What a value is: "a whole number from 0 to 65535".
   std::string help;
   // False for a wrong value; then nothing changed.
   std::function<bool(Config&, std::string_view)> set;
@@ -60,9 +61,9 @@ class Setting {
   std::function<void(Config&, Value)> set_;
 };
 
-// Kinds of keys.
-ConfigKey text_key(const char* name, Setting<std::string> setting, const char* wants,
-                   const char* help);
+// Kinds of keys. Of numbers, sizes and durations the help ends with the limits.
+ConfigKey text_key(const char* name, Setting<std::string> setting, const char* placeholder,
+                   const char* wants, const char* help);
 ConfigKey number_key(const char* name, Setting<std::uint64_t> setting, std::uint64_t least,
                      std::uint64_t most, const char* help);
 // Of bytes, with KiB, MiB or GiB.

@@ -28,9 +28,9 @@ std::vector<ConfigKey> settings_keys() {
                  "port of LightQ's administration; 0: any free one"),
       addresses_key("lightq.addresses", &Settings::addresses, "addresses to listen on"),
       text_key(
-          "lightq.socket", &Settings::socket, "a path",
+          "lightq.socket", &Settings::socket, "FILE", "a path",
           "Unix socket of LightQ's administration; default: lightq.sock in the state directory"),
-      text_key("lightq.advertise", &Settings::advertise, "a host name or an address",
+      text_key("lightq.advertise", &Settings::advertise, "HOST", "a host name or an address",
                "host that clients are told to connect to; default: the address they reached"),
       ports_key("lightq.data_ports", &Settings::data_ports,
                 "ports for topics; default: the 3,499 after lightq.port"),

@@ -70,7 +70,7 @@ void add_password_options(CLI::App& command, PasswordOptions& options, char lett
   command
       .add_option(fmt::format("-{},--{}password", letter, prefix), options.given,
                   "Password of " + whose + "; the list of processes shows it")
-      ->type_name("TEXT");
+      ->type_name("PASSWORD");
   command
       .add_option(fmt::format("--{}password-file", prefix), options.file,
                   "File whose first line is the password of " + whose)
