@@ -11,8 +11,8 @@ from terminal import Terminal
 from test_cli import NOBODY, info, one_line, run_as, wait_until
 from test_pub_sub import attached, send
 
-HEADS = ["NAME", "POLICY", "CAPACITY", "USED", "PARTITIONS", "RECORDS", "RATE", "AGE", "GROUPS",
-         "PARTICIPANTS"]
+HEADS = ["NAME", "POLICY", "DURABLE", "CAPACITY", "USED", "DISK", "PARTS", "RECORDS", "RATE", "AGE", "GROUPS",
+         "ATTACHED"]
 
 
 def listed(leat, *options):
@@ -42,8 +42,23 @@ def test_list_shows_all_topics(leat):
     leat("group", "create", "alpha", "workers", check=True)
     lines = leat("topic", "list", check=True).stdout.splitlines()
     assert lines[0].split() == HEADS
-    assert re.fullmatch(r"alpha +block +8 MiB +96 bytes +1 +3 +0/s +\d+s +1 +0", lines[1])
-    assert re.fullmatch(r"beta +block +8 MiB +0 bytes +1 +0 +0/s +\d+s +0 +0", lines[2])
+    assert re.fullmatch(r"alpha +block +- +8 MiB +96 bytes +- +1 +3 +0/s +\d+s +1 +0", lines[1])
+    assert re.fullmatch(r"beta +block +- +8 MiB +0 bytes +- +1 +0 +0/s +\d+s +0 +0", lines[2])
+
+
+def test_durability_and_the_room_on_disk_are_shown(leat):
+    leat("topic", "create", "kept", "--durable", "fsync", "--capacity", "64KiB", "--file-size", "64KiB", check=True)
+    leat("topic", "create", "more", "--durable", "interval:20ms", "--capacity", "64KiB", check=True)
+    leat("topic", "create", "none", check=True)
+    leat("pub", "kept", "--generate", "1000", "--count", "200", check=True)
+    disk = info(leat, "kept")["durable"]["disk_bytes"]
+    assert disk >= 200_000
+    header, kept, more, none = leat("topic", "list", check=True).stdout.splitlines()
+    assert header.split() == HEADS and max(map(len, (header, kept, more, none))) <= 100
+    size = f"{disk / 1024:.1f}".removesuffix(".0")
+    assert re.match(rf"kept +block +fsync +64 KiB +[\d.]+ (KiB|bytes) +{size} KiB +1 +\d+ ", kept)
+    assert re.match(r"more +block +interval +64 KiB +0 bytes +[\d.]+ (KiB|bytes) +1 +0 ", more)
+    assert re.match(r"none +block +- +8 MiB +0 bytes +- +1 +0 ", none)
 
 
 @pytest.mark.parametrize("command", [["ls"], ["topic", "ls"]], ids=" ".join)
@@ -74,7 +89,7 @@ def test_capacity_is_that_of_all_partitions(leat):
     facts = info(leat, "t")
     assert facts["capacity_bytes"] == 1 << 20 and facts["total_capacity_bytes"] == 4 << 20
     line = leat("topic", "list", check=True).stdout.splitlines()[1]
-    assert re.match(r"t +block +4 MiB ", line)
+    assert re.match(r"t +block +- +4 MiB ", line)
 
 
 def test_capacity_of_a_topic_that_grew_in_one_partition(leat):
@@ -175,7 +190,7 @@ def test_watch_prints_a_block_a_second_where_nobody_looks(leat):
     for records in ("0", "1"):
         assert watch.stdout.readline().split() == HEADS
         row = watch.stdout.readline().split()
-        assert row[0] == "t" and row[7] == records
+        assert row[0] == "t" and row[9] == records
         leat("pub", "t", input="x\n", check=True)
         assert watch.stdout.readline() == "\n"  # Between the blocks.
     watch.send_signal(signal.SIGINT)

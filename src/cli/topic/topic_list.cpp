@@ -57,11 +57,10 @@ Json json_of(const std::vector<TopicRates>& entries) {
 }
 
 std::string table_of(const std::vector<TopicRates>& entries) {
-  Table table{{"NAME", Align::left},        {"POLICY", Align::left},
-              {"CAPACITY", Align::right},   {"USED", Align::right},
-              {"PARTITIONS", Align::right}, {"RECORDS", Align::right},
-              {"RATE", Align::right},       {"AGE", Align::right},
-              {"GROUPS", Align::right},     {"PARTICIPANTS", Align::right}};
+  Table table{{"NAME", Align::left},      {"POLICY", Align::left},   {"DURABLE", Align::left},
+              {"CAPACITY", Align::right}, {"USED", Align::right},    {"DISK", Align::right},
+              {"PARTS", Align::right},    {"RECORDS", Align::right}, {"RATE", Align::right},
+              {"AGE", Align::right},      {"GROUPS", Align::right},  {"ATTACHED", Align::right}};
   for (const TopicRates& entry : entries) {
     const TopicDescription& description = entry.description;
     if (description.error.code != Errc::ok) {
@@ -69,8 +68,10 @@ std::string table_of(const std::vector<TopicRates>& entries) {
       continue;
     }
     const TopicInfo& info = description.info;
-    table.add({description.name, name_of(info.policy), size_text(total_capacity(info)),
-               size_text(total_used(info)), number_text(info.partitions.size()),
+    const auto& durable = info.durable;
+    table.add({description.name, name_of(info.policy), durable ? name_of(durable->durability) : "-",
+               size_text(total_capacity(info)), size_text(total_used(info)),
+               durable ? size_text(durable->disk_bytes) : "-", number_text(info.partitions.size()),
                number_text(total_records(info)), rate_text(entry.records_per_second),
                age_text(description.created_ms), number_text(description.groups.size()),
                number_text(info.participants.size())});
@@ -113,7 +114,9 @@ void add_options(CLI::App& command, const std::string& name) {
   command.footer(fmt::format(
       "RATE is measured over 0.1 s, or with --watch over the last second. Where no publisher is "
       "attached it is 0, and the command does not wait. USED is the room of the records that can "
-      "still be read.\nExample:\n  {0} --json\n  {0} --watch",
+      "still be read, DISK that of the files of a durable topic, PARTS the number of partitions, "
+      "ATTACHED that of publishers, subscribers and members.\nExample:\n  {0} --json\n  {0} "
+      "--watch",
       name));
   command.callback([arguments, broker, &command] {
     if (broker->is_given()) {
