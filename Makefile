@@ -134,6 +134,7 @@ fmt:
 install: bench-build serve
 	@cmake --build build --target leat_pages
 	cmake --install build --prefix $(PREFIX)
+	@tools/after_install.sh build/install_manifest.txt
 
 # Whoever builds them is named in DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
 deb: bench-build serve

@@ -136,6 +136,39 @@ def test_destdir_goes_before_the_prefix(root, tmp_path):
                 assert origin.encode() not in content, path
 
 
+def tell_loader(root, library, tmp_path, script=None, **variables):
+    """What tools/after_install.sh says where that library was installed. `script`: what runs it, in a mount namespace of its own."""
+    manifest = tmp_path / "manifest.txt"
+    manifest.write_text(f"/somewhere/bin/leat\n{library}\n")
+    own = [root / "tools" / "after_install.sh", manifest]
+    command = own if script is None else ["unshare", "-m", "sh", "-ec", script, *own]
+    return run(*command, env={**os.environ, **variables})
+
+
+def test_install_says_what_programs_need_to_find_the_libraries(root, tmp_path):
+    library = tmp_path / "lib" / "libleat.so.0"
+    said = tell_loader(root, library, tmp_path)
+    assert said.count("\n") == 1 and f"LD_LIBRARY_PATH={library.parent}," in said and "/etc/ld.so.conf.d" in said
+    assert tell_loader(root, library, tmp_path, DESTDIR=str(tmp_path)) == ""
+
+
+def test_install_tells_the_loader(root, tmp_path, as_root):
+    """In a copy of /etc, where the place of the libraries is one of those that the loader searches."""
+    shutil.copytree("/etc", tmp_path / "etc", symlinks=True)
+    library = tmp_path / "lib" / "libleat.so.0"
+    library.parent.mkdir()
+    shutil.copy(root / "build" / "libleat.so.0", library)
+    (tmp_path / "etc/ld.so.conf.d/test.conf").write_text(f"{library.parent}\n")
+    etc = f"mount --bind {tmp_path}/etc /etc; "
+    found = f"ldconfig -p | grep -c {library} || true"
+    assert tell_loader(root, library, tmp_path, etc + found) == "0\n"
+    assert tell_loader(root, library, tmp_path, f'{etc}"$0" "$@"; {found}') == "1\n"
+    as_user = f'{etc}setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \'cat "$0" | sh -s - "$1"\' "$0" "$@"'
+    tmp_path.chmod(0o755)
+    said = tell_loader(root, library, tmp_path, as_user)
+    assert said == f"note: run ldconfig as root, so that programs find the libraries in {library.parent}\n"
+
+
 @pytest.mark.parametrize("name", ["leat", "leat-bench", "leat-lightq", "leat-serve"])
 def test_installs_manual_page_and_completions(prefix, name):
     """As the installed executable itself makes them."""
