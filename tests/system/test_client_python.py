@@ -34,6 +34,12 @@ def test_its_own_tests_pass(leat_dir):
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
 
 
+def test_the_readme_of_leat_shows_it(leat_dir):
+    block = re.search(r"```python\n(import leat\n.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1]
+    ran = run(PYTHON, "-c", block, directory=leat_dir)
+    assert (ran.stdout, ran.stderr) == ("b'hello'\n", "")
+
+
 def test_the_wheel_installs_into_an_empty_place(leat, tmp_path):
     """Without network: the example runs with nothing but it and Python."""
     wheels = list((ROOT / "build" / "clients").glob("leat-*.whl"))
