@@ -265,6 +265,12 @@ void check_name(const std::string& kind, const std::string& name) {
   if (name.empty()) problem = "is empty";
   if (name.size() > 200) problem = fmt::format("has {} characters", name.size());
   if (name == "." || name == "..") problem = "is a directory's";
+  if (name.find("://") != std::string::npos)
+    throw Failure{
+        kExitUsage,
+        fmt::format("'{}' is not the name of a {}; --broker lightq://USER@HOST:PORT names "
+                    "a broker",
+                    shown, kind)};
   throw Failure{kExitUsage,
                 fmt::format("{} name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are right",
                             kind, shown, problem)};

@@ -37,11 +37,22 @@ TEST(ClientAddress, OfABrokerHasAUser) {
 
 TEST(ClientAddress, PasswordInItIsRefusedAndNotShown) {
   for (const char* uri : {"lightq://ann:secret@host", "http://ann:secret@host", "ann:secret@host",
-                          "lightq://secret@"}) {
+                          "lightq://secret@", "lightq://ann:secret", "ann:secret",
+                          "lightq://ann:se@cret@host:x", "lightq://ann:secret/@:1"}) {
     const std::string sentence = sentence_of(parse_broker_uri(uri));
     EXPECT_NE(sentence, "") << uri;
     EXPECT_EQ(sentence.find("secret"), sentence.npos) << sentence;
   }
+}
+
+TEST(ClientAddress, WrongOneIsNamed) {
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"tcp://a:1", "'tcp://a:1' is not"},
+      {"lightq://ann@host:70000", "'…@host:70000' is not"},
+      {"127.0.0.1", "'127.0.0.1' is not"},
+      {"lightq://ann@host:x", "'…@host:…' is not"}};
+  for (const auto& [uri, begin] : kWrong)
+    EXPECT_TRUE(sentence_of(parse_broker_uri(uri)).starts_with(begin)) << uri;
 }
 
 }  // namespace

@@ -55,6 +55,23 @@ TEST_F(ClientAdmin, RefusalsHaveCodes) {
   }
 }
 
+TEST_F(ClientAdmin, MissingRightIsNamed) {
+  const auto says = [&](const Json& command, const Json& more, const std::string& end) {
+    Json answer{{"status", "error"}, {"description", "unauthorized_access"}};
+    answer.update(more);
+    broker.answer(answer.dump());
+    const std::string sentence = sentence_of(admin.ask(command, kPatient));
+    EXPECT_TRUE(sentence.ends_with(end)) << sentence;
+  };
+  const Json join{{"cmd", "join"}, {"topic", "news"}, {"user_id", "ann"}};
+  says(join, {{"missing_right", "write"}},
+       ": user 'ann' has no right to write topic 'news'; the administrator can grant it");
+  for (const Json& right : {Json{7}, Json{"\x1b"}, Json{nullptr}})
+    says(join, {{"missing_right", right}}, ": user or password is wrong");
+  says({{"cmd", "list_topics"}, {"admin_user_id", "ann"}}, Json::object(),
+       ": user or password is wrong; only the administrator may do this");
+}
+
 TEST_F(ClientAdmin, RefusalIsOneShortLine) {
   broker.answer(
       Json{{"status", "error"}, {"description", "a\nb\x1b[31m" + std::string(9999, 'x')}}.dump());

@@ -149,6 +149,7 @@ def test_version_as_a_command_is_version_as_an_option(leat):
     (["topic", "create", ""], 2, ["empty"]),
     (["topic", "create", "a/b"], 2, ["'a/b'", "letters, digits"]),
     (["topic", "create", "../up"], 2, ["'../up'"]),
+    (["sub", "lightq://ann@host/news"], 2, ["'lightq://ann@host/news'", "--broker lightq://USER@HOST:PORT"]),
     (["topic", "create", "ä"], 2, ["not allowed"]),
     (["topic", "create", "x" * 201], 2, ["201", "200"]),
     (["topic", "create", "t", "--capacity", "much"], 2, ["--capacity", "'much'", "8MiB"]),

@@ -83,6 +83,29 @@ def test_topics_are_made_and_listed(broker, at):
     assert broker.join("news", "pull", SECRET, user_id="ann")
 
 
+def test_topic_that_is_there_is_opened_and_not_created(leat, broker, at):
+    # Breaks: "created" of a topic that has records and options of its own.
+    leat("topic", "create", "local", "--capacity", "1MiB", check=True)
+    made = ok(at("topic", "create", "local", "--user", "ann", LEAT_TOPIC_PASSWORD=SECRET, **as_admin(broker)))
+    assert made == (f"opened topic 'local', which programs on the machine of 127.0.0.1:{broker.port} have made, "
+                    "for ann\n")
+    ok(at("pub", "local", "hello", user="ann", password=SECRET))
+    assert leat("sub", "local", "--from", "beginning", "--exit", check=True).stdout == "hello\n"
+
+
+def test_missing_right_is_named(broker, at):
+    # Breaks: who is let in, and may not do this, looks for a wrong password.
+    for right, missing, words in (("read", "write", ["pub", "test", "x"]), ("write", "read", ["sub", "test"]),
+                                  ("write", "read", ["group", "seek", "test", "lightq", "end"])):
+        broker.ask({"cmd": "grant", "topic": "test", "user_id": "bob", "right": right, "password": SECRET,
+                    "admin_user_id": ADMIN, "admin_password": broker.admin_password})
+        done = at(*words, user="bob", password=SECRET)
+        one_line(done, 4, f"user 'bob' has no right to {missing} topic 'test'; the administrator can grant it")
+        assert "wrong" not in done.stderr
+    for words in (["ls"], ["topic", "create", "x", "--user", "ann"], ["rm", "test"]):
+        one_line(at(*words, LEAT_TOPIC_PASSWORD=SECRET), 4, "only the administrator may do this")
+
+
 def test_info_tells_what_waits(broker, at):
     # Breaks: nobody sees that consumers are behind.
     ok(at("pub", "test", "one", "two"))
@@ -345,9 +368,12 @@ def test_password_file_without_a_broker_is_refused(leat, tmp_path):
 
 
 @pytest.mark.parametrize("uri, words", [
-    ("lightq://127.0.0.1", ["user", "lightq://USER@HOST:PORT"]), ("", ["lightq://"]), ("tcp://a:1", ["lightq://"]),
-    (f"lightq://ann:{SECRET}@127.0.0.1", ["LEAT_PASSWORD"]), ("lightq://ann@:5500", ["lightq://"]),
-    ("lightq://ann@127.0.0.1:70000", ["lightq://"]), ("127.0.0.1", ["lightq://"])])
+    ("lightq://127.0.0.1", ["a user is missing", "lightq://USER@127.0.0.1:5500"]), ("", ["lightq://USER@HOST:PORT"]),
+    ("tcp://a:1", ["--broker: 'tcp://a:1' is not the address of a broker", "lightq://USER@HOST:PORT"]),
+    (f"lightq://ann:{SECRET}@127.0.0.1", ["LEAT_PASSWORD"]), ("lightq://ann@:5500", ["'…@:5500'"]),
+    (f"lightq://ann:{SECRET}", ["'lightq://ann:…'"]), (f"lightq://{SECRET}@@", ["'…@'"]),
+    (f"http://ann:{SECRET}@host:5500/", ["'…@host:5500/'"]), ("127.0.0.1:5500", ["'127.0.0.1:5500'"]),
+    ("lightq://ann@127.0.0.1:70000", ["'…@127.0.0.1:70000'"]), ("127.0.0.1", ["'127.0.0.1'"])])
 def test_wrong_broker_is_refused(leat, uri, words):
     # Breaks: a password in the wrong place is shown.
     done = leat("topic", "list", "--broker", uri)

@@ -151,6 +151,14 @@ void Topics::local_names(std::function<void(std::vector<std::string>)> done) {
   });
 }
 
+void Topics::look_for_local(const std::string& name, std::function<void(bool)> done) {
+  disk_.compute(
+      [name, dir = config_.dir, data_dir = config_.data_dir] {
+        return has_memory(name, dir) || has_files(name, data_dir);
+      },
+      std::move(done));
+}
+
 Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,
                                    const Verifier& verifier) {
   const StoredTopic& stored = topic.stored();

@@ -17,10 +17,12 @@ constexpr char kBroker[] = "--broker";
 constexpr char kPasswordFile[] = "--password-file";
 
 lightq::BrokerUri parse_uri(const BrokerOptions& options) {
-  lightq::BrokerUri uri = or_fail(lightq::parse_broker_uri(options.uri));
-  if (uri.user.empty())
-    throw Failure{kExitUsage, "--broker: a user is missing: write lightq://USER@HOST:PORT"};
-  return uri;
+  const auto uri = lightq::parse_broker_uri(options.uri);
+  if (!uri) throw Failure{kExitUsage, fmt::format("--broker: {}", uri.problem().sentence)};
+  if (uri->user.empty())
+    throw Failure{kExitUsage, fmt::format("--broker: a user is missing: write lightq://USER@{}",
+                                          uri->address.text())};
+  return *uri;
 }
 
 }  // namespace
@@ -32,7 +34,11 @@ std::shared_ptr<BrokerOptions> add_broker_options(CLI::App& command) {
           .add_option_function<std::string>(
               kBroker,
               [options](const std::string& uri) {
-                options->uri = uri.empty() ? " " : uri;  // Given, and wrong.
+                if (uri.empty())
+                  throw Failure{kExitUsage,
+                                "--broker needs the address of a broker: "
+                                "lightq://USER@HOST:PORT"};
+                options->uri = uri;
               },
               "Do it there; the password comes from --password-file or $LEAT_PASSWORD")
           ->type_name("lightq://USER@HOST:PORT")

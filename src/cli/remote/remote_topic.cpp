@@ -29,8 +29,13 @@ void remote_create(const BrokerOptions& options, const RemoteTopic& topic) {
       topic.user, password_from(topic.password_file, "--topic-password-file", "LEAT_TOPIC_PASSWORD",
                                 topic.user)};
   Remote remote{options};
-  or_fail(remote.admin.create_topic(
+  const bool was_there = or_fail(remote.admin.create_topic(
       remote.user, {.name = topic.name, .type = topic.type, .user = user}, remote.to_answer()));
+  if (was_there) {
+    fmt::print("opened topic '{}', which programs on the machine of {} have made, for {}\n",
+               topic.name, remote.uri.address.text(), topic.user);
+    return;
+  }
   fmt::print("created topic '{}' of type {} at {}, for {}\n", topic.name, topic.type,
              remote.uri.address.text(), topic.user);
 }

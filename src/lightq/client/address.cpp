@@ -46,6 +46,23 @@ std::optional<Address> parse_address(std::string_view text, std::uint16_t defaul
   return Address{std::string{host}, *port};
 }
 
+// What can be repeated of a wrong URI: no user, and nothing that may be a password.
+std::string harmless_part(std::string_view uri) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::string text;
+  if (const std::size_t at = uri.rfind('@'); at != uri.npos) {
+    text = "…";
+    uri.remove_prefix(at);
+  }
+  const std::size_t scheme = uri.find("://");
+  const std::size_t colon = uri.rfind(':');
+  if (colon == uri.npos || colon == scheme) return text + shown(uri);
+  std::string_view port = uri.substr(colon + 1);
+  if (port.ends_with('/')) port.remove_suffix(1);
+  if (port.find_first_not_of(kDigits) == port.npos) return text + shown(uri);
+  return text + shown(uri.substr(0, colon + 1)) + "…";
+}
+
 }  // namespace
 
 std::string Address::text() const {
@@ -66,11 +83,11 @@ Outcome<Address> parse_tcp_uri(std::string_view uri) {
 
 Outcome<BrokerUri> parse_broker_uri(std::string_view uri) {
   constexpr std::string_view kScheme = "lightq://";
-  const auto wrong = [] {
-    // The text is not repeated: it may contain a password.
+  const auto wrong = [part = harmless_part(uri)] {
     return Problem{Errc::invalid_argument,
-                   "that is no broker: write lightq://USER@HOST:PORT, for example "
-                   "lightq://ann@127.0.0.1:5500"};
+                   "'" + part +
+                       "' is not the address of a broker: write lightq://USER@HOST:PORT, for "
+                       "example lightq://ann@127.0.0.1:5500"};
   };
   if (!uri.starts_with(kScheme)) return wrong();
   uri.remove_prefix(kScheme.size());

@@ -37,10 +37,20 @@ Errc code_of(std::string_view description) noexcept {
   return Errc::invalid_argument;
 }
 
+// Which right is missing. Without one, what else may be wrong: a broker does not say whether user or password.
+std::string why_unauthorized(const Json& command, const Json& answer) {
+  const std::string right = text_at(answer, "missing_right");
+  if (right == "read" || right == "write")
+    return ": user '" + shown(text_at(command, "user_id")) + "' has no right to " + right +
+           " topic '" + shown(text_at(command, "topic")) + "'; the administrator can grant it";
+  const std::string wrong = ": user or password is wrong";
+  return command.contains("admin_user_id") ? wrong + "; only the administrator may do this" : wrong;
+}
+
 // What to do about it; continues the sentence.
-const char* advice_for(Errc code) noexcept {
+std::string advice_for(Errc code, const Json& command, const Json& answer) {
   switch (code) {
-    case Errc::permission: return ": user or password is wrong";
+    case Errc::permission: return why_unauthorized(command, answer);
     case Errc::busy: return ": try again in a second";
     case Errc::unsupported: return ": it does not know this command";
     default: return "";
@@ -139,7 +149,8 @@ Outcome<Json> Admin::ask(const Json& command, const Patience& patience) {
   if (text_at(answer, "status") == "ok") return answer;
   const std::string why = text_at(answer, "description");
   const Errc code = code_of(why);
-  return Problem{code, connection_.name() + " refuses: " + shown(why) + advice_for(code)};
+  return Problem{
+      code, connection_.name() + " refuses: " + shown(why) + advice_for(code, command, answer)};
 }
 
 Outcome<void> Admin::ping(const Patience& patience) {
@@ -150,7 +161,7 @@ Outcome<void> Admin::ping(const Patience& patience) {
   return {};
 }
 
-Outcome<void> Admin::create_topic(const Credentials& administrator, const NewTopic& topic,
+Outcome<bool> Admin::create_topic(const Credentials& administrator, const NewTopic& topic,
                                   const Patience& patience) {
   const auto answer = ask({{"cmd", "create_topic"},
                            {"admin_user_id", administrator.user},
@@ -158,10 +169,12 @@ Outcome<void> Admin::create_topic(const Credentials& administrator, const NewTop
                            {"topic", topic.name},
                            {"user_id", topic.user.user},
                            {"password", topic.user.password},
-                           {"broker_type", topic.type}},
+                           {"broker_type", topic.type},
+                           {"leat", 1}},
                           patience);
   if (!answer) return answer.problem();
-  return {};
+  const auto opened = answer->find("opened");
+  return opened != answer->end() && *opened == true;
 }
 
 Outcome<Joined> Admin::join(const std::string& topic, const Credentials& user, Role role,

@@ -70,7 +70,8 @@ class Admin {
   // Whether it is a broker, and alive.
   Outcome<void> ping(const Patience& patience);
 
-  Outcome<void> create_topic(const Credentials& administrator, const NewTopic& topic,
+  // True: programs on the broker's machine have made a topic of that name, which the broker opens.
+  Outcome<bool> create_topic(const Credentials& administrator, const NewTopic& topic,
                              const Patience& patience);
   // The place of the data port comes from the broker, and is only checked to be an address.
   Outcome<Joined> join(const std::string& topic, const Credentials& user, Role role,

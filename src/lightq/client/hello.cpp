@@ -35,8 +35,10 @@ Outcome<void> introduce(Connection& connection, Inbox& inbox, const Joined& join
     return Problem{Errc::corrupt, connection.name() + " answers '" + shown(text) + "' to a hello"};
   }
   const auto reason = why.get<std::string>();
+  const char* const advice =
+      reason == "unauthorized_access" ? ": the user has lost the right since it joined" : "";
   return Problem{reason.starts_with("too many") ? Errc::busy : Errc::permission,
-                 connection.name() + " refuses: " + shown(reason)};
+                 connection.name() + " refuses: " + shown(reason) + advice};
 }
 
 }  // namespace leat::lightq

@@ -75,6 +75,14 @@ std::optional<std::string> refusal_of(Verdict verdict) {
   return "internal server error";
 }
 
+// As LightQ refuses, and for clients of ours the right that the user lacks.
+std::string refusal_without(Access access, const std::string& command) {
+  return text_of({{"cmd", command},
+                  {"status", "error"},
+                  {"description", "unauthorized_access"},
+                  {"missing_right", access == Access::write ? "write" : "read"}});
+}
+
 }  // namespace
 
 std::string error_reply(const std::string& command, const std::string& description) {
@@ -253,23 +261,31 @@ void Admin::store_topic(const Shared& request, const Client& client, const Reply
   const Logins::Maker maker = maker_of(*request, *client);
   services_.logins.make(maker, std::move(request->password), [=, this](Outcome<Verifier> verifier) {
     if (!verifier) return fail(verifier.problem().sentence);
-    auto added = states_.add({.name = request->topic,
-                              .user = request->user,
-                              .verifier = *verifier,
-                              .data_auth = *auth,
-                              .slow_subscriber = *slow,
-                              .created_at_s = std::time(nullptr)},
-                             request->broker_type);
-    if (!added) {
-      const Problem& problem = added.problem();
-      return fail(problem.code == Errc::exists ? "topic already exists" : problem.sentence);
-    }
-    spdlog::info("topic {} was created, type {}, data_auth {}", request->topic,
-                 states_.type_of(**added), name_of(ports_.auth_of(**added)));
-    reply(text_of({{"cmd", "create_topic"},
-                   {"status", "ok"},
-                   {"description", "topic created successfully"}}));
+    const NewTopic topic{.name = request->topic,
+                         .user = request->user,
+                         .verifier = *verifier,
+                         .data_auth = *auth,
+                         .slow_subscriber = *slow,
+                         .created_at_s = std::time(nullptr)};
+    if (!request->knows_leat) return add_topic(request, topic, false, reply);
+    services_.topics.look_for_local(
+        request->topic, [=, this](bool is_there) { add_topic(request, topic, is_there, reply); });
   });
+}
+
+void Admin::add_topic(const Shared& request, const NewTopic& topic, bool is_there,
+                      const Reply& reply) {
+  auto added = states_.add(topic, request->broker_type);
+  if (!added && added.problem().code == Errc::exists)
+    return reply(error_reply("create_topic", "topic already exists"));
+  if (!added) return reply(error_reply("create_topic", added.problem().sentence));
+  spdlog::info("topic {} was {}, type {}, data_auth {}", request->topic,
+               is_there ? "there already" : "created", states_.type_of(**added),
+               name_of(ports_.auth_of(**added)));
+  Json answer{
+      {"cmd", "create_topic"}, {"status", "ok"}, {"description", "topic created successfully"}};
+  if (is_there) answer["opened"] = true;
+  reply(text_of(answer));
 }
 
 void Admin::with_topic(const Shared& request, const Client& client, const Reply& reply,
@@ -290,7 +306,9 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
 void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
   with_topic(request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
     const Access access = request->type == "pub" ? Access::write : Access::read;
-    if (!own.may(access)) return reply(error_reply("join", "unauthorized_access"));
+    if (!own.may(access))
+      return reply(request->knows_leat ? refusal_without(access, "join")
+                                       : error_reply("join", "unauthorized_access"));
     const bool is_shm = request->connection_type == "shm";
     if (is_shm && !client->peer.address.is_loopback())
       return reply(error_reply("join", "shm is for clients on the broker's machine"));
@@ -429,7 +447,7 @@ void Admin::leave(const Shared& request, const Client& client, const Reply& repl
 
 void Admin::seek(const Shared& request, const Client& client, const Reply& reply) {
   with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential& own) {
-    if (!own.may_read) return reply(error_reply("seek", "unauthorized_access"));
+    if (!own.may_read) return reply(refusal_without(Access::read, "seek"));
     const auto to = place(request->to);
     if (!to) return reply(error_reply("seek", "to is one of beginning, end, or an offset"));
     topic->log().seek(kGroup, *to, [=](const Outcome<void>& moved) {

@@ -66,6 +66,8 @@ class Admin {
 
   void create_topic(const Shared& request, const Client& client, const Reply& reply);
   void store_topic(const Shared& request, const Client& client, const Reply& reply);
+  // `is_there`: local processes have made a topic of that name, which the broker is going to use.
+  void add_topic(const Shared& request, const NewTopic& topic, bool is_there, const Reply& reply);
   void join(const Shared& request, const Client& client, const Reply& reply);
   void stats(const Shared& request, const Client& client, const Reply& reply);
   void leave(const Shared& request, const Client& client, const Reply& reply);

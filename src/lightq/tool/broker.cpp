@@ -50,9 +50,11 @@ Outcome<void> try_create_test(const lightq::Address& address, const std::string&
   auto admin = lightq::Admin::open(address, {deadline});
   if (!admin) return admin.problem();
   const std::string password = password_of({}, "LEAT_PASSWORD", kTopicUser, true);
-  return admin->create_topic({kAdminUser, admin_password},
-                             {.name = "test", .type = type, .user = {kTopicUser, password}},
-                             {deadline});
+  const auto created = admin->create_topic(
+      {kAdminUser, admin_password}, {.name = "test", .type = type, .user = {kTopicUser, password}},
+      {deadline});
+  if (!created) return created.problem();
+  return {};
 }
 
 // Waits for the broker and makes the topic that LightQ's first program made.
