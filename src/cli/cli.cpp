@@ -66,6 +66,16 @@ std::string why_refused(std::int32_t reason, const std::string& path) {
       std::strerror(reason), path);
 }
 
+// Names every place where the topic could be.
+std::string not_found_sentence(const std::string& topic) {
+  const std::string problem = problem_of_data_variable();
+  const std::string data = data_directory();
+  const std::string other = problem.empty() && check_data_directory() ? " or " + data : "";
+  return fmt::format("there is no topic '{}' in {}{}{}; {}`leat topic list` shows what there is",
+                     topic, topics_directory(), other, similar_topic(topic),
+                     problem.empty() ? "" : problem + "; ");
+}
+
 std::string exists_sentence(const std::string& topic) {
   const std::string directory = topics_directory();
   if (has_entry(directory, topic))
@@ -201,11 +211,7 @@ void fail(Error error, const std::string& topic, const std::string& after) {
   if (sentence.empty()) sentence = durable_sentence(error, topic);
   if (!sentence.empty()) throw Failure{exit_code_for(error.code), sentence + after};
   switch (error.code) {
-    case Errc::not_found:
-      sentence =
-          fmt::format("there is no topic '{}' in {}{}; `leat topic list` shows what there is",
-                      topic, directory, similar_topic(topic));
-      break;
+    case Errc::not_found: sentence = not_found_sentence(topic); break;
     case Errc::exists: sentence = exists_sentence(topic); break;
     case Errc::permission:
       sentence = !is_missing || may_create_in(directory)

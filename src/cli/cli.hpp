@@ -38,6 +38,7 @@ using tool::kExitUsage;
 using tool::Missing;
 using tool::or_fail;
 using tool::print_notice;
+using tool::problem_of_data_variable;
 using tool::refuse_system_directory;
 using tool::system_failure;
 using tool::usable_directory;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -40,26 +41,49 @@ namespace {
 
 bool is_data_directory_named = false;
 
+// Whether nothing has the path. `error`: the errno of opening it.
+bool is_missing(const std::string& path, int error) {
+  struct stat link {};
+  return error == ENOENT && ::lstat(path.c_str(), &link) != 0;
+}
+
+// `name`: the option or variable that names it.
+std::string why_unusable(const std::string& path, int error, const char* name) {
+  return fmt::format("cannot use {}, which {} names: {}", path, name,
+                     error == ENOENT ? "it is a link to nothing" : std::strerror(error));
+}
+
 }  // namespace
 
-// One that LEAT_DATA_DIR names may be missing: it is made with the first durable topic.
 void check_named_data_directory() {
   if (!is_data_directory_named) return;
+  const std::string path = data_directory();
+  refuse_system_directory(path,
+                          "durable topics have a directory of their own; name it with --data-dir");
   const auto checked = check_data_directory();
   if (checked) return;
-  const std::string path = data_directory();
   const int error = checked.error().system_error;
-  struct stat link {};
-  const bool is_missing = error == ENOENT && ::lstat(path.c_str(), &link) != 0;
-  if (is_missing)
+  if (is_missing(path, error))
     throw Failure{
         kExitNotThere,
         fmt::format("there is no directory {}, which --data-dir names; `leat topic create "
                     "--durable` makes it",
                     path)};
   throw Failure{error == ENOTDIR ? kExitUsage : exit_code_for(checked.error().code),
-                fmt::format("cannot use {}, which --data-dir names: {}", path,
-                            error == ENOENT ? "it is a link to nothing" : std::strerror(error))};
+                why_unusable(path, error, "--data-dir")};
+}
+
+std::string problem_of_data_variable() {
+  constexpr char kVariable[] = "LEAT_DATA_DIR";
+  const char* const value = std::getenv(kVariable);
+  if (is_data_directory_named || value == nullptr || *value == '\0') return {};
+  const std::string path = data_directory();
+  const auto checked = check_data_directory();
+  if (checked) return {};
+  const int error = checked.error().system_error;
+  return is_missing(path, error)
+             ? fmt::format("there is no directory {}, which {} names", path, kVariable)
+             : why_unusable(path, error, kVariable);
 }
 
 void note_named_data_directory() noexcept { is_data_directory_named = true; }

@@ -14,6 +14,9 @@ std::string usable_directory(Missing missing);
 // For where topics are listed, and where one was not found: fails if --data-dir names a directory that cannot be opened,
 // because durable topics would seem to be missing. Otherwise it need not be there.
 void check_named_data_directory();
+// Why no durable topic is found, if LEAT_DATA_DIR names a directory that is missing or cannot be used: "there is no directory
+// /x, which LEAT_DATA_DIR names". Else empty. That one may be wrong: topics in memory do not need it.
+std::string problem_of_data_variable();
 // That --data-dir was given.
 void note_named_data_directory() noexcept;
 

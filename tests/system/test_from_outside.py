@@ -3,6 +3,7 @@ what it has to say, or be blamed on the wrong thing."""
 import grp
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -197,6 +198,44 @@ def test_mistyped_data_directory_hides_no_topics(leat, tmp_path, command):
                               ("file/below", 2, "Not a directory"), ("link", 3, "a link to nothing")):
         one_line(leat("--data-dir", tmp_path / name, *command), code, words, f"{tmp_path}/{name}", "--data-dir")
     assert leat("ls", check=True).stdout.count("\nt ") == 1
+
+
+@pytest.mark.parametrize("command", [["topic", "info", "t"], ["rm", "t"], ["sub", "t", "--exit"], ["group", "list", "t"],
+                                     ["backup", "t", "/tmp/x"]], ids=" ".join)
+def test_wrong_data_directory_of_the_environment_is_named(leat, leat_dir, tmp_path, command):
+    """And not only the directory of topics, which is right."""
+    leat("topic", "create", "t", "--durable", "os", check=True)
+    (tmp_path / "file").touch()
+    (tmp_path / "other").mkdir()
+    for name, words in (("typo", "there is no directory {}, which LEAT_DATA_DIR names"),
+                        ("file", "cannot use {}, which LEAT_DATA_DIR names: Not a directory")):
+        leat.environment["LEAT_DATA_DIR"] = str(tmp_path / name)
+        one_line(leat(*command), 3, f"no topic 't' in {leat_dir}", words.format(tmp_path / name))
+    assert "durable topics are not shown: cannot use" in leat("ls", check=True).stderr
+    leat("topic", "create", "in-memory", check=True)
+    for option in ([], ["--data-dir", tmp_path / "other"]):
+        leat.environment["LEAT_DATA_DIR"] = str(tmp_path / ("file" if option else "other"))
+        done = leat(*command, *option)
+        one_line(done, 3, f"no topic 't' in {leat_dir} or {tmp_path}/other")
+        assert "LEAT_DATA_DIR" not in done.stderr
+
+
+def test_directory_of_the_kernel_is_no_data_directory(leat):
+    for command in (["ls"], ["topic", "info", "t"], ["topic", "create", "t"]):
+        one_line(leat("--data-dir", "/proc", *command), 4, "/proc is refused", "--data-dir")
+
+
+def test_each_directory_that_may_not_be_written_is_named_itself(leat, leat_dir, tmp_path, as_root):
+    data = leat_dir / "data"
+    data.mkdir()
+    create = ["topic", "create", "t", "--durable", "os", "--capacity", "64KiB", "--data-dir", data]
+    for topics, files in ((0o755, 0o777), (0o777, 0o755)):
+        leat_dir.chmod(topics)
+        data.chmod(files)
+        done = run_as(leat, NOBODY, *create, directory=leat_dir)
+        wrong, right = (leat_dir, data) if files == 0o777 else (data, leat_dir)
+        assert done.returncode == 4 and done.stderr.count("\n") == 1, done.stderr
+        assert re.search(rf"{wrong}[ ):;]", done.stderr) and not re.search(rf"{right}[ ):;]", done.stderr), done.stderr
 
 
 def test_data_directory_may_be_missing_where_it_is_not_needed(leat, tmp_path):

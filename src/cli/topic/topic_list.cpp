@@ -81,6 +81,9 @@ std::string table_of(const std::vector<TopicRates>& entries) {
 
 void list(bool json) {
   const std::vector<TopicRates> entries = poll_once();
+  const std::string problem = problem_of_data_variable();
+  if (problem.starts_with("cannot"))
+    print_notice(fmt::format("durable topics are not shown: {}", problem));
   if (json)
     fmt::print("{}\n", tool::json_text(json_of(entries), 2));
   else if (entries.empty())
