@@ -151,7 +151,7 @@ void Topics::local_names(std::function<void(std::vector<std::string>)> done) {
   });
 }
 
-void Topics::look_for_local(const std::string& name, std::function<void(bool)> done) {
+void Topics::has_local(const std::string& name, std::function<void(bool)> done) {
   disk_.compute(
       [name, dir = config_.dir, data_dir = config_.data_dir] {
         return has_memory(name, dir) || has_files(name, data_dir);

@@ -67,7 +67,7 @@ class Topics {
   // The names of topics that local processes made and that the broker does not have.
   void local_names(std::function<void(std::vector<std::string>)> done);
   // Whether the directories have a topic of that name already.
-  void look_for_local(const std::string& name, std::function<void(bool)> done);
+  void has_local(const std::string& name, std::function<void(bool)> done);
   // Of the topic's user, or of somebody with a right. Tokens and passwords of before end; connections stay.
   //   not_found   the user has no right any more
   Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);

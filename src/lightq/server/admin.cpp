@@ -268,7 +268,7 @@ void Admin::store_topic(const Shared& request, const Client& client, const Reply
                          .slow_subscriber = *slow,
                          .created_at_s = std::time(nullptr)};
     if (!request->knows_leat) return add_topic(request, topic, false, reply);
-    services_.topics.look_for_local(
+    services_.topics.has_local(
         request->topic, [=, this](bool is_there) { add_topic(request, topic, is_there, reply); });
   });
 }
