@@ -89,6 +89,25 @@ inline const char* no_space_sentence(std::int32_t reason) noexcept {
     default: return "the archiver cannot write the topic's files";
   }
 }
+
+// Where the sentence of a code says too little of what this error is; else null.
+inline const char* closer_sentence(Error error) noexcept {
+  const bool is_system_error = error.system_error != 0;
+  switch (error.code) {
+    case Errc::invalid_argument:
+      return is_system_error
+                 ? "a system call refused an argument"
+                 : "invalid argument: a name, a number or a combination of options that is not "
+                   "possible";
+    case Errc::not_found: return is_system_error ? "no such topic, group or directory" : nullptr;
+    case Errc::no_space: return is_system_error ? no_space_sentence(error.system_error) : nullptr;
+    case Errc::unsupported:
+      return is_system_error ? nullptr
+                             : "not supported by this version of Leat: an option that it does not "
+                               "know, or a name with \"://\", which is a topic at a broker";
+    default: return nullptr;
+  }
+}
 }  // namespace detail
 
 LEAT_INLINE std::string describe(Error error) {
@@ -97,8 +116,7 @@ LEAT_INLINE std::string describe(Error error) {
   const auto number = static_cast<std::size_t>(error.code);
   std::string sentence =
       number < std::size(detail::kSentences) ? detail::kSentences[number] : "unknown error";
-  if (error == Errc::no_space && error.system_error != 0)
-    sentence = detail::no_space_sentence(error.system_error);
+  if (const char* const closer = detail::closer_sentence(error)) sentence = closer;
   if (error.code == Errc::too_large && error.system_error != 0) {
     return sentence + ": at most " + std::to_string(error.system_error) + " bytes";
   }

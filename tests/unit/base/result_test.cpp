@@ -101,6 +101,20 @@ TEST(Error, NamesWhatIsNotTheDisks) {
   EXPECT_EQ(describe(detail::kNoProc), "this needs /proc, which is not mounted here");
 }
 
+// "invalid argument" alone, or "not supported by this kernel" of a broker's address, would name neither thing nor cause.
+TEST(Error, NamesWhatElseACodeStandsFor) {
+  EXPECT_NE(describe(Error{Errc::invalid_argument}).find(": a name, a number or a combination"),
+            std::string::npos);
+  EXPECT_EQ(describe({Errc::invalid_argument, ENAMETOOLONG}),
+            "a system call refused an argument (File name too long)");
+  EXPECT_NE(describe(Error{Errc::unsupported}).find("a topic at a broker"), std::string::npos);
+  EXPECT_EQ(describe({Errc::unsupported, EOPNOTSUPP}),
+            "not supported by this kernel or file system (Operation not supported)");
+  EXPECT_EQ(describe(Error{Errc::not_found}), "no such topic or group");
+  EXPECT_EQ(describe({Errc::not_found, ENOENT}),
+            "no such topic, group or directory (No such file or directory)");
+}
+
 // Clients in other languages have them in their sources.
 TEST(Error, NumbersNeverChange) {
   EXPECT_EQ(static_cast<int>(Errc::invalid_argument), 1);
