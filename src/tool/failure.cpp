@@ -69,7 +69,9 @@ Failure system_failure(const std::string& what, int error_number) {
   if (error_number == ENOENT || error_number == ENOTDIR) code = kExitNotThere;
   if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
     code = kExitPermission;
-  if (error_number == ENOSPC || error_number == EDQUOT || error_number == ENOMEM) code = kExitFull;
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG ||
+      error_number == ENOMEM)
+    code = kExitFull;
   if (error_number == EISDIR) code = kExitUsage;
   return Failure{code, fmt::format("{}: {}", what, std::strerror(error_number))};
 }

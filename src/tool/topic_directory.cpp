@@ -119,7 +119,9 @@ std::string usable_directory(Missing missing) {
                     "create`, `leat pub` and `leat sub` make it",
                     path)};
   }
-  const char* reason = std::strerror(error.system_error);
+  const char* const reason = error.system_error == ENOSPC
+                                 ? "no bytes or no inodes are free on its file system"
+                                 : std::strerror(error.system_error);
   if (error.code == Errc::permission &&
       (error.system_error == 0 || error.system_error == ELOOP || error.system_error == ENOTDIR)) {
     throw Failure{

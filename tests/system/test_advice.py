@@ -50,6 +50,26 @@ def test_without_inodes_the_data_directory_is_named(leat, data, tmp_path, as_roo
         assert all_lines(leat)[-1] == "again"
 
 
+def test_without_inodes_no_directory_can_be_made(leat, tmp_path, as_root):
+    with with_few_inodes(tmp_path / "few", 1) as few:
+        one_line(leat("topic", "create", "t", "--dir", few / "new"), 6, f"{few}/new", "no inodes are free")
+        done = leat("topic", "create", "t", "--durable", "os", "--data-dir", few / "new" / "deep")
+        one_line(done, 6, f"no space for the directory {few}/new/deep", f"the file system of {few} has 0 free inodes",
+                 f"nr_inodes=1026 {few}`")
+        assert "size=" not in done.stderr
+
+
+def test_a_limit_of_file_sizes_stops_copies(leat, data, tmp_path):
+    create(leat, "orders", "--capacity", "64KiB", "--file-size", "64KiB")
+    publish(leat, ["x" * 1000] * 50)
+    leat("backup", "orders", tmp_path / "kept", check=True)
+    for command in (("backup", "orders", tmp_path / "other", "--copy"), ("restore", tmp_path / "kept", "--name", "more")):
+        limited = leat.start(*map(str, command), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10240, 10240)))
+        _, errors = limited.communicate(timeout=60)
+        assert limited.returncode == 6 and errors.count("\n") == 1 and "`ulimit -f`" in errors, errors
+        assert "mount" not in errors and "free" not in errors
+
+
 @pytest.mark.parametrize("command", [("topic", "create", "t"), ("topic", "create", "t", "--durable", "os"), ("pub", "t", "x")],
                          ids=" ".join)
 def test_a_limit_of_file_sizes_is_named(leat, data, command):

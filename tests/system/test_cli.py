@@ -389,7 +389,7 @@ def test_default_directory_may_be_missing(leat, as_root):
     assert not place.exists()
     try:
         done = run_as(leat, user, "topic", "list")
-        assert (done.returncode, done.stderr) == (0, f"leat: no topics in {place}\n")
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"leat: no topics in {place}")
         assert not place.exists()
         assert run_as(leat, user, "topic", "create", "t").stderr == ""
     finally:

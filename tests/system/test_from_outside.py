@@ -238,6 +238,16 @@ def test_each_directory_that_may_not_be_written_is_named_itself(leat, leat_dir, 
         assert re.search(rf"{wrong}[ ):;]", done.stderr) and not re.search(rf"{right}[ ):;]", done.stderr), done.stderr
 
 
+def test_directory_above_the_data_directory_is_named(leat, leat_dir, as_root):
+    leat_dir.chmod(0o755)
+    topics = leat_dir / "topics"
+    topics.mkdir()
+    topics.chmod(0o777)
+    done = run_as(leat, NOBODY, "topic", "create", "t", "--durable", "os", "--data-dir", leat_dir / "new" / "deep",
+                  directory=topics)
+    one_line(done, 4, f"cannot make the directory {leat_dir}/new/deep", f"you may not write to {leat_dir} (ls -ld")
+
+
 def test_data_directory_may_be_missing_where_it_is_not_needed(leat, tmp_path):
     """A broker names it to its clients, whether or not it has durable topics."""
     leat("pub", "t", "x", check=True)

@@ -6,14 +6,25 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "cli/cli.hpp"
+#include "cli/topic/room.hpp"
 #include "leat/os/os.hpp"
 
 namespace leat::cli {
 
 namespace {
+
+std::string existing_directory_above(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::path above = std::filesystem::path{path}.parent_path();
+  while (above.has_relative_path() && !std::filesystem::exists(above, ignored))
+    above = above.parent_path();
+  return above.empty() ? "." : above.string();
+}
 
 [[noreturn]] void fail_data_directory(Error error) {
   const std::string path = data_directory();
@@ -28,6 +39,18 @@ namespace {
                               "read-only; mount it writable first, or choose another place with "
                               "--data-dir or LEAT_DATA_DIR",
                               path)};
+  const std::string above = existing_directory_above(path);
+  struct statvfs status {};
+  const bool is_full = ::statvfs(above.c_str(), &status) == 0 && has_few_inodes(status);
+  if (error == Errc::no_space || (error == Errc::not_found && is_full))
+    throw Failure{kExitFull, fmt::format("no space for the directory {}: {}", path,
+                                         what_is_missing(ENOSPC, above))};
+  if (error == Errc::not_found && !may_create_in(above))
+    throw Failure{kExitPermission,
+                  fmt::format("cannot make the directory {} for durable topics' files: you may not "
+                              "write to {} (ls -ld {}); --data-dir or LEAT_DATA_DIR choose another "
+                              "one",
+                              path, above, above)};
   throw Failure{exit_code_for(error.code),
                 fmt::format("cannot use the directory {} for durable topics' files: {}; --data-dir "
                             "or LEAT_DATA_DIR choose another one",
