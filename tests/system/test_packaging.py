@@ -152,21 +152,22 @@ def test_install_says_what_programs_need_to_find_the_libraries(root, tmp_path):
     assert tell_loader(root, library, tmp_path, DESTDIR=str(tmp_path)) == ""
 
 
-def test_install_tells_the_loader(root, tmp_path, as_root):
+def test_install_tells_the_loader(root, leat_dir, as_root):
     """In a copy of /etc, where the place of the libraries is one of those that the loader searches."""
-    shutil.copytree("/etc", tmp_path / "etc", symlinks=True)
-    library = tmp_path / "lib" / "libleat.so.0"
+    leat_dir.chmod(0o755)  # Also another user gets there.
+    shutil.copytree("/etc", leat_dir / "etc", symlinks=True)
+    library = leat_dir / "lib" / "libleat.so.0"
     library.parent.mkdir()
     shutil.copy(root / "build" / "libleat.so.0", library)
-    (tmp_path / "etc/ld.so.conf.d/test.conf").write_text(f"{library.parent}\n")
-    etc = f"mount --bind {tmp_path}/etc /etc; "
+    (leat_dir / "etc/ld.so.conf.d/test.conf").write_text(f"{library.parent}\n")
+    script = shutil.copy(root / "tools" / "after_install.sh", leat_dir)
+    etc = f"mount --bind {leat_dir}/etc /etc; "
     found = f"ldconfig -p | grep -c {library} || true"
-    assert tell_loader(root, library, tmp_path, etc + found) == "0\n"
-    assert tell_loader(root, library, tmp_path, f'{etc}"$0" "$@"; {found}') == "1\n"
-    as_user = f'{etc}setpriv --reuid 65534 --regid 65534 --clear-groups sh -c \'cat "$0" | sh -s - "$1"\' "$0" "$@"'
-    tmp_path.chmod(0o755)
-    said = tell_loader(root, library, tmp_path, as_user)
+    as_user = f'{etc}setpriv --reuid 65534 --regid 65534 --clear-groups sh {script} "$1"'
+    said = tell_loader(root, library, leat_dir, as_user)
     assert said == f"note: run ldconfig as root, so that programs find the libraries in {library.parent}\n"
+    assert tell_loader(root, library, leat_dir, etc + found) == "0\n"
+    assert tell_loader(root, library, leat_dir, f'{etc}"$0" "$@"; {found}') == "1\n"
 
 
 @pytest.mark.parametrize("name", ["leat", "leat-bench", "leat-lightq", "leat-serve"])
