@@ -220,6 +220,15 @@ def test_wrong_data_directory_of_the_environment_is_named(leat, leat_dir, tmp_pa
         assert "LEAT_DATA_DIR" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["fsck", "dump"])
+def test_topic_in_memory_has_no_files_wherever_they_would_be(leat, leat_dir, command):
+    leat("topic", "create", "t", check=True)
+    one_line(leat(command, "t"), 2, "topic 't' is in memory only")
+    (leat_dir / "+data").mkdir()
+    one_line(leat(command, "t"), 2, "topic 't' is in memory only")
+    one_line(leat(command, "u"), 3, f"no durable topic 'u' in {leat_dir}/+data")
+
+
 def test_directory_of_the_kernel_is_no_data_directory(leat):
     for command in (["ls"], ["topic", "info", "t"], ["topic", "create", "t"]):
         one_line(leat("--data-dir", "/proc", *command), 4, "/proc is refused", "--data-dir")

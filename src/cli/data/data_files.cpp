@@ -73,6 +73,11 @@ DataFiles open_data_files(const std::string& topic) {
   check_topic_name(topic);
   const std::string path = data_directory();
   const Error error = check_data_directory().error();
+  if (const auto memory = inspect_memory(topic); !has_files(topic) && memory && !memory->is_durable)
+    throw Failure{kExitUsage,
+                  fmt::format("topic '{}' is in memory only: it has no files (leat topic create "
+                              "--durable)",
+                              topic)};
   if (error.system_error == ENOENT)
     throw Failure{kExitNotThere,
                   fmt::format("there is no directory {}, where durable topics keep their files; "
