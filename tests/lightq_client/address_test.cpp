@@ -50,7 +50,8 @@ TEST(ClientAddress, WrongOneIsNamed) {
       {"tcp://a:1", "'tcp://a:1' is not"},
       {"lightq://ann@host:70000", "'…@host:70000' is not"},
       {"127.0.0.1", "'127.0.0.1' is not"},
-      {"lightq://ann@host:x", "'…@host:…' is not"}};
+      {"lightq://ann@host:x", "'…@host:…' is not"},
+      {"lightq://ann:123456", "'lightq://ann:…' is not"}};
   for (const auto& [uri, begin] : kWrong)
     EXPECT_TRUE(sentence_of(parse_broker_uri(uri)).starts_with(begin)) << uri;
 }

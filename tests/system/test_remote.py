@@ -368,7 +368,7 @@ def test_password_file_without_a_broker_is_refused(leat, tmp_path):
 
 
 @pytest.mark.parametrize("uri, words", [
-    ("lightq://127.0.0.1", ["a user is missing", "lightq://USER@127.0.0.1:5500"]), ("", ["lightq://USER@HOST:PORT"]),
+    ("lightq://127.0.0.1", ["a user is missing", "lightq://USER@HOST:PORT"]), ("", ["lightq://USER@HOST:PORT"]),
     ("tcp://a:1", ["--broker: 'tcp://a:1' is not the address of a broker", "lightq://USER@HOST:PORT"]),
     (f"lightq://ann:{SECRET}@127.0.0.1", ["LEAT_PASSWORD"]), ("lightq://ann@:5500", ["'…@:5500'"]),
     (f"lightq://ann:{SECRET}", ["'lightq://ann:…'"]), (f"lightq://{SECRET}@@", ["'…@'"]),

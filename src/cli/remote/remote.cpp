@@ -20,8 +20,7 @@ lightq::BrokerUri parse_uri(const BrokerOptions& options) {
   const auto uri = lightq::parse_broker_uri(options.uri);
   if (!uri) throw Failure{kExitUsage, fmt::format("--broker: {}", uri.problem().sentence)};
   if (uri->user.empty())
-    throw Failure{kExitUsage, fmt::format("--broker: a user is missing: write lightq://USER@{}",
-                                          uri->address.text())};
+    throw Failure{kExitUsage, "--broker: a user is missing: write lightq://USER@HOST:PORT"};
   return *uri;
 }
 

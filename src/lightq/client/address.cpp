@@ -49,6 +49,7 @@ std::optional<Address> parse_address(std::string_view text, std::uint16_t defaul
 // What can be repeated of a wrong URI: no user, and nothing that may be a password.
 std::string harmless_part(std::string_view uri) {
   constexpr std::string_view kDigits = "0123456789";
+  constexpr std::size_t kLongestPort = 5;
   std::string text;
   if (const std::size_t at = uri.rfind('@'); at != uri.npos) {
     text = "…";
@@ -59,7 +60,8 @@ std::string harmless_part(std::string_view uri) {
   if (colon == uri.npos || colon == scheme) return text + shown(uri);
   std::string_view port = uri.substr(colon + 1);
   if (port.ends_with('/')) port.remove_suffix(1);
-  if (port.find_first_not_of(kDigits) == port.npos) return text + shown(uri);
+  if (port.size() <= kLongestPort && port.find_first_not_of(kDigits) == port.npos)
+    return text + shown(uri);
   return text + shown(uri.substr(0, colon + 1)) + "…";
 }
 
