@@ -129,4 +129,5 @@ TEST(CapiLibrary, StructsHaveNoHoles) {
   EXPECT_EQ(sizeof(leat_participant_info), 32U);
   EXPECT_EQ(sizeof(leat_group_info), 96U);
   EXPECT_EQ(sizeof(leat_member_info), 80U);
+  EXPECT_EQ(sizeof(leat_room_holder), 224U);
 }

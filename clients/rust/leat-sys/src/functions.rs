@@ -163,6 +163,14 @@ extern "C" {
         fd: *mut i32,
         detail: *mut i32,
     ) -> i32;
+    pub fn leat_publisher_waiting_for(
+        publisher: *mut leat_publisher,
+        partition: u32,
+        holders: *mut leat_room_holder,
+        capacity: u32,
+        count: *mut u32,
+        detail: *mut i32,
+    ) -> i32;
     pub fn leat_publisher_last_offset(publisher: *mut leat_publisher, offset: *mut u64) -> i32;
     pub fn leat_publisher_max_record_size(publisher: *mut leat_publisher, bytes: *mut u64) -> i32;
     pub fn leat_publisher_partition(publisher: *mut leat_publisher, partition: *mut u32) -> i32;

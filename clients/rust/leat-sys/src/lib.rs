@@ -58,6 +58,10 @@ pub const LEAT_ROLE_EXCLUSIVE_PUBLISHER: u32 = 2;
 pub const LEAT_ROLE_SUBSCRIBER: u32 = 3;
 pub const LEAT_ROLE_LOSSY_SUBSCRIBER: u32 = 4;
 pub const LEAT_ROLE_MEMBER: u32 = 5;
+pub const LEAT_HOLDER_SUBSCRIBER: u32 = 1;
+pub const LEAT_HOLDER_GROUP: u32 = 2;
+pub const LEAT_HOLDER_PUBLISHER: u32 = 3;
+pub const LEAT_HOLDER_ARCHIVER: u32 = 4;
 
 pub const LEAT_GROUP_AT_LEAST_ONCE: u32 = 0;
 pub const LEAT_GROUP_AT_MOST_ONCE: u32 = 1;

@@ -249,6 +249,16 @@ pub struct leat_member_info {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct leat_room_holder {
+    pub kind: u32,
+    pub pid: u32,
+    pub members: u32,
+    pub reserved: u32,
+    pub group: [c_char; 208],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct leat_member_options {
     pub size: u32,
     pub any_thread: u32,

@@ -84,6 +84,7 @@ fn structs_are_the_header_s() {
         leat_group_info: size mode by_key max_deliveries lease_ns on_expired in_flight_limit lag in_flight
             redelivered returned returned_limit dead_letters taking member_count partition_count reserved;
         leat_member_info: name in_flight pid reserved;
+        leat_room_holder: kind pid members reserved group;
         leat_member_options: size any_thread interruptible reserved spin_ns patience_ns name;
         leat_delivery: record deliveries reserved state position entry;
     }
@@ -137,6 +138,10 @@ fn constants_are_the_header_s() {
         LEAT_ROLE_SUBSCRIBER
         LEAT_ROLE_LOSSY_SUBSCRIBER
         LEAT_ROLE_MEMBER
+        LEAT_HOLDER_SUBSCRIBER
+        LEAT_HOLDER_GROUP
+        LEAT_HOLDER_PUBLISHER
+        LEAT_HOLDER_ARCHIVER
         LEAT_GROUP_AT_LEAST_ONCE
         LEAT_GROUP_AT_MOST_ONCE
         LEAT_EXPIRED_START
