@@ -50,7 +50,7 @@ static int close_claim(lua_State *L) {
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claim *claim = context;
   const int32_t code =
-      leat_publisher_claim(claim->publisher->pointer, claim->room.size, short_slice(timeout_ns), &claim->room, detail);
+      leat_publisher_claim(claim->publisher->pointer, claim->room.size, timeout_ns, &claim->room, detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -154,7 +154,7 @@ int publisher_claim(lua_State *L) {
   HANDLE_ENTER(L, self);
   claim->publisher = self;
   ++self->references;
-  code = wait_for(L, self, timeout_ns, try_claim, claim, &detail);
+  code = wait_for(L, self, timeout_ns, ROOM_SLICES, try_claim, claim, &detail);
   if (code == LEAT_OK) self->open = claim->room.id;
   if (!handle_leave(self) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code == LEAT_ERR_TIMEOUT && timeout_ns == 0) code = LEAT_ERR_FULL;

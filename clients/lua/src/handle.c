@@ -28,8 +28,24 @@ int handle_refuse(lua_State *L, Handle *handle) {
   return luaL_error(L, "the %s is in use: a hook or finalizer interrupted a call", handle->kind->name);
 }
 
+// relaxed, pairs with nothing: a wait that sees another number only lasts longer.
+static int unused_handles;
+
+void handle_mark_unused(Handle *handle) {
+  handle->is_unused = 1;
+  __atomic_add_fetch(&unused_handles, 1, __ATOMIC_RELAXED);
+}
+
+void handle_mark_used(Handle *handle) {
+  if (handle->is_unused) __atomic_sub_fetch(&unused_handles, 1, __ATOMIC_RELAXED);
+  handle->is_unused = 0;
+}
+
+int are_handles_unused(void) { return __atomic_load_n(&unused_handles, __ATOMIC_RELAXED) != 0; }
+
 static void close_now(Handle *handle) {
   void *const pointer = handle->pointer;
+  handle_mark_used(handle);
   handle->pointer = NULL;
   handle->is_closing = 0;
   handle->kind->close(pointer);
@@ -123,6 +139,7 @@ static int close_handle(lua_State *L) {
 static int collect(lua_State *L) {
   Box *box = box_at(L, 1, kind_of_method(L));
   if (box == NULL || box->handle == NULL) return 0;
+  kept_drop(L, box->handle);
   handle_close(box->handle);
   // A finalizer that ran earlier may have kept the object, and may use it still.
   if (box->handle->users == 0) {

@@ -79,6 +79,10 @@ typedef struct Handle {
   const HandleKind *kind;
   int references;
   int users;       // Calls that are under way.
+  // Subscribers and members: the reference of a list, and how many of its entries were returned. 0: none. See kept.c.
+  int kept;
+  int kept_at;
+  int is_unused;   // A subscriber or member that nobody has read.
   int is_closing;  // To be closed when there are no users.
   int was_created;     // Groups.
   uint64_t open;       // Publishers: the id of the claim that is open. Subscribers: the view that has not ended.
@@ -111,6 +115,11 @@ static inline int handle_is_usable(const Handle *handle) {
   } while (0)
 // Ends a call; 0 if it was closed meanwhile.
 int handle_leave(Handle *handle);
+// Of a subscriber or member that belongs to this thread: nobody has read it so far; somebody reads it.
+void handle_mark_unused(Handle *handle);
+void handle_mark_used(Handle *handle);
+// Whether there is one that nobody has read, in any state.
+int are_handles_unused(void);
 void handle_close(Handle *handle);
 void handle_drop(Handle *handle);  // A reference.
 
@@ -118,16 +127,22 @@ void handle_drop(Handle *handle);  // A reference.
 
 // One call of the library, which waits for at most so long.
 typedef int32_t (*Attempt)(void *context, int64_t timeout_ns, int32_t *detail);
-// For what publishers wait for: the library looks every 2 to 20 ms whether somebody has died, and does not notice
-// a signal that comes just then. The end of the slice does, so the slice is short.
-static inline int64_t short_slice(int64_t timeout_ns) {
-  enum { LONGEST_NS = 50 * 1000 * 1000 };
-  return timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS;
-}
+// How long one of the calls lasts at most that a wait consists of. A signal that comes just before a sleep is noticed
+// when the call ends.
+typedef enum Slices {
+  LONG_SLICES,
+  // For what publishers wait for: the library wakes every 2 to 20 ms to look whether somebody has died.
+  SHORT_SLICES,
+  // For room. As short ones, unless there is a reader that nobody has used yet: the library reports
+  // LEAT_ERR_WOULD_DEADLOCK because of that one only in a call that lasts longer than a second.
+  ROOM_SLICES,
+} Slices;
 // Calls `attempt` until it returns something else than LEAT_ERR_TIMEOUT or the time has passed: in slices,
 // between which hooks run. `handle` is entered; NULL: no handle.
-int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
-                 int32_t *detail);
+int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt,
+                 void *context, int32_t *detail);
+// Runs what a call of a function runs. 0 if it raised an error, which is on the stack.
+int run_hooks(lua_State *L);
 
 // ---- Arguments (options.c) ----------------------------------------------------------------------
 
@@ -190,6 +205,22 @@ int push_entries(lua_State *L, const Entries *entries);
 // The delivery at `index`, or NULL: it is none of this member's. Raises if it is none at all, and no gap.
 const leat_delivery *delivery_at(lua_State *L, int index, uint64_t owner, int *is_gap);
 void add_records(lua_State *L);
+
+// ---- Entries that were not returned (kept.c) ----------------------------------------------------
+
+// Keeps what was read for the next call. Raises nothing; leaves the stack as it is.
+void kept_store(lua_State *L, Handle *handle, const Entries *entries);
+// Pushes up to so many of them, as `how` says. There are some.
+int kept_take(lua_State *L, Handle *handle, uint32_t limit, const Entries *how);
+// The offset of the first of a partition; 0 if there is none.
+int kept_offset(lua_State *L, const Handle *handle, uint32_t partition, uint64_t *offset);
+// Of a member: gives them back to the group.
+void kept_requeue(lua_State *L, Handle *handle);
+void kept_drop(lua_State *L, Handle *handle);
+// Whether a call returns these instead of reading. The child of a fork gets LEAT_ERR_FORKED of the library.
+static inline int has_kept(const Handle *handle) {
+  return handle->kept != 0 && handle_is_usable(handle) && handle->pid == this_process;
+}
 
 // ---- The other classes --------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ int group_join(lua_State *L) {
   (void)handle_leave(group);
   if (code != LEAT_OK) return fail(L, code, detail);
   handle_fill(made, member);
+  if (!options.any_thread) handle_mark_unused(made);
   made->number = __atomic_add_fetch(&last_number, 1, __ATOMIC_RELAXED);
   return 1;
 }
@@ -62,12 +63,18 @@ static int receive_some(lua_State *L, Receiving *it, int64_t timeout_ns, int is_
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   int pushed = 0;
+  if (has_kept(self)) return kept_take(L, self, it->capacity, &entries);
   HANDLE_ENTER(L, self);
+  handle_mark_used(self);
   it->member = self->pointer;
-  code = wait_for(L, self, timeout_ns, try_receive, it, &detail);
+  code = wait_for(L, self, timeout_ns, LONG_SLICES, try_receive, it, &detail);
+  entries.deliveries = it->deliveries;
+  entries.count = it->count;
+  if (code == LEAT_OK && !run_hooks(L)) {
+    kept_store(L, self, &entries);
+    code = ENDED_BY_LUA;
+  }
   if (code == LEAT_OK) {
-    entries.deliveries = it->deliveries;
-    entries.count = it->count;
     pushed = push_entries(L, &entries);
   }
   (void)handle_leave(self);
@@ -159,6 +166,7 @@ static int acknowledge_all(lua_State *L) {
   Handle *self = self_of(L);
   uint64_t count = 0;
   int32_t code = LEAT_OK;
+  if (has_kept(self)) kept_requeue(L, self);  // Nobody has got these, so they are not acknowledged.
   HANDLE_ENTER(L, self);
   code = leat_member_acknowledge_all(self->pointer, &count);
   (void)handle_leave(self);
@@ -191,7 +199,7 @@ static int wait_one(lua_State *L) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   HANDLE_ENTER(L, self);
-  code = wait_for(L, self, timeout_ns, try_wait, self->pointer, &detail);
+  if (self->kept == 0) code = wait_for(L, self, timeout_ns, LONG_SLICES, try_wait, self->pointer, &detail);
   (void)handle_leave(self);
   return nothing_or(L, code, detail);
 }

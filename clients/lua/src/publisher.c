@@ -126,10 +126,10 @@ static int32_t try_publish(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
   if (it->is_published) {
-    code = leat_publisher_flush(it->publisher, short_slice(timeout_ns), detail);
+    code = leat_publisher_flush(it->publisher, timeout_ns, detail);
     return is_just_late(it->publisher, code, *detail) ? LEAT_ERR_TIMEOUT : code;
   }
-  code = publish_once(it, short_slice(timeout_ns), detail);
+  code = publish_once(it, timeout_ns, detail);
   if (is_just_late(it->publisher, code, *detail)) {  // Publishing it again would make a second one.
     it->is_published = 1;
     if (leat_publisher_last_offset(it->publisher, &it->offset) == LEAT_OK && it->is_batch)
@@ -147,7 +147,7 @@ static int publish_it(lua_State *L, Handle *self, Publishing *it, int64_t timeou
   it->publisher = self->pointer;
   code = try_publish(it, 0, &detail);
   if (code == LEAT_ERR_TIMEOUT && timeout_ns != 0) {
-    code = copy_bytes(it) ? wait_for(L, self, timeout_ns, try_publish, it, &detail) : LEAT_ERR_NO_MEMORY;
+    code = copy_bytes(it) ? wait_for(L, self, timeout_ns, ROOM_SLICES, try_publish, it, &detail) : LEAT_ERR_NO_MEMORY;
     free(it->copy);
   }
   (void)handle_leave(self);
@@ -361,7 +361,7 @@ static int publish_batch(lua_State *L) {
 static int32_t try_flush(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_publisher_flush(context, short_slice(timeout_ns), detail);
+  code = leat_publisher_flush(context, timeout_ns, detail);
   return is_just_late(context, code, *detail) ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -371,7 +371,7 @@ static int flush(lua_State *L) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   HANDLE_ENTER(L, self);
-  code = wait_for(L, self, timeout_ns, try_flush, self->pointer, &detail);
+  code = wait_for(L, self, timeout_ns, SHORT_SLICES, try_flush, self->pointer, &detail);
   (void)handle_leave(self);
   return nothing_or(L, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_DURABLE : code, detail);
 }

@@ -45,6 +45,7 @@ int topic_subscriber(lua_State *L) {
   (void)handle_leave(topic);
   if (code != LEAT_OK) return fail(L, code, detail);
   handle_fill(made, subscriber);
+  if (!options.any_thread) handle_mark_unused(made);
   return 1;
 }
 
@@ -56,6 +57,7 @@ typedef struct Reading {
   leat_record *records;
   uint32_t capacity;
   uint32_t count;
+  int is_ready;  // Of a view: taking comes next, not waiting.
   leat_record few[DEFAULT_LIMIT];
 } Reading;
 
@@ -72,6 +74,20 @@ static int32_t try_poll(void *context, int64_t timeout_ns, int32_t *detail) {
                               &reading->count, detail);
 }
 
+// Takes nothing in a call that waits. What a view shows cannot be kept for a later call: so hooks run between waiting and
+// taking.
+static int32_t try_view(void *context, int64_t timeout_ns, int32_t *detail) {
+  Reading *reading = context;
+  int32_t code = LEAT_OK;
+  if (reading->is_ready) {
+    reading->is_ready = 0;
+    return try_receive(reading, 0, detail);
+  }
+  code = leat_subscriber_wait(reading->subscriber, timeout_ns);
+  reading->is_ready = code == LEAT_OK;
+  return code == LEAT_OK ? LEAT_ERR_INTERRUPTED : code;
+}
+
 // Reads as `entries` says, and pushes what came.
 static int read_with(lua_State *L, uint32_t limit, int64_t timeout_ns, Attempt attempt, Entries *entries) {
   Handle *self = self_of(L);
@@ -82,18 +98,28 @@ static int read_with(lua_State *L, uint32_t limit, int64_t timeout_ns, Attempt a
   // The child of a fork gets LEAT_ERR_FORKED of the library.
   if (self->open != 0 && self->pointer != NULL && self->pid == this_process)
     return luaL_error(L, "the function of view() has not ended");
+  if (has_kept(self)) {
+    if (entries->viewed == NULL) return kept_take(L, self, limit, entries);
+    return luaL_error(L, "the subscriber has kept entries of a call that a hook ended: receive() them first");
+  }
   reading.records = reading.few;
   if (limit > DEFAULT_LIMIT) reading.records = lua_newuserdatauv(L, limit * sizeof(leat_record), 0);
   reading.capacity = limit;
   reading.count = 0;
+  reading.is_ready = 1;
   HANDLE_ENTER(L, self);
+  handle_mark_used(self);
   reading.subscriber = self->pointer;
-  code = wait_for(L, self, timeout_ns, attempt, &reading, &detail);
+  code = wait_for(L, self, timeout_ns, LONG_SLICES, attempt, &reading, &detail);
+  entries->records = reading.records;
+  entries->count = reading.count;
+  entries->capacity = reading.capacity;
+  if (code == LEAT_OK && entries->viewed == NULL && !run_hooks(L)) {
+    if (reading.count != 0) kept_store(L, self, entries);
+    code = ENDED_BY_LUA;
+  }
   if (code == LEAT_OK) {
     if (entries->viewed != NULL) self->open = ++self->last_view;
-    entries->records = reading.records;
-    entries->count = reading.count;
-    entries->capacity = reading.capacity;
     pushed = push_entries(L, entries);
     if (pushed != 0 && entries->viewed != NULL) self->open = 0;
   }
@@ -134,7 +160,7 @@ static int view(lua_State *L) {
   int is_failed = 0;
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  results = read_with(L, limit, timeout_ns, try_receive, &entries);
+  results = read_with(L, limit, timeout_ns, try_view, &entries);
   if (results != 1) return results;
   top = lua_gettop(L);
   lua_pushvalue(L, 2);
@@ -180,7 +206,7 @@ static int wait_one(lua_State *L) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   HANDLE_ENTER(L, self);
-  code = wait_for(L, self, timeout_ns, try_wait, self->pointer, &detail);
+  if (self->kept == 0) code = wait_for(L, self, timeout_ns, LONG_SLICES, try_wait, self->pointer, &detail);
   (void)handle_leave(self);
   return nothing_or(L, code, detail);
 }
@@ -223,8 +249,11 @@ int wait_any(lua_State *L) {
     }
     any.all[i] = any.handles[i]->pointer;
   }
+  for (i = 0; i < count; ++i) {
+    if (any.handles[i]->kept != 0) return number_or(L, LEAT_OK, 0, i + 1);
+  }
   for (; any.count < count; ++any.count) ++any.handles[any.count]->users;
-  code = wait_for(L, any.handles[0], timeout_ns, try_wait_any, &any, &detail);
+  code = wait_for(L, any.handles[0], timeout_ns, LONG_SLICES, try_wait_any, &any, &detail);
   while (any.count > 0) (void)handle_leave(any.handles[--any.count]);
   return number_or(L, code, detail, (uint64_t)any.index + 1);
 }
@@ -247,7 +276,8 @@ static int get_offset(lua_State *L) {
   Handle *self = usable(L);
   const uint32_t partition = lua_isnoneornil(L, 2) ? 0 : parse_partition(L, 2);
   uint64_t next = 0;
-  const int32_t code = leat_subscriber_offset(self->pointer, partition, &next);
+  int32_t code = LEAT_OK;
+  if (!kept_offset(L, self, partition, &next)) code = leat_subscriber_offset(self->pointer, partition, &next);
   return number_or(L, code, 0, next);
 }
 

@@ -96,7 +96,7 @@ static int open_topic(lua_State *L) {
   parse_options(L, 2, place_options, &it);
   it.place.interruptible = 1;
   made = handle_prepare(L, &topic_kind);
-  code = wait_for(L, NULL, it.timeout_ns, try_open, &it, &detail);
+  code = wait_for(L, NULL, it.timeout_ns, LONG_SLICES, try_open, &it, &detail);
   if (code != LEAT_OK) return fail(L, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
   handle_fill(made, it.topic);
   return 1;
@@ -219,7 +219,7 @@ static int shrink(lua_State *L) {
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_topic_repair_interruptible(topic, short_slice(timeout_ns), detail);
+  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
   return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -229,7 +229,7 @@ static int repair(lua_State *L) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   HANDLE_ENTER(L, self);
-  code = wait_for(L, self, timeout_ns, try_repair, self->pointer, &detail);
+  code = wait_for(L, self, timeout_ns, SHORT_SLICES, try_repair, self->pointer, &detail);
   (void)handle_leave(self);
   return nothing_or(L, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_DURABLE : code, detail);
 }

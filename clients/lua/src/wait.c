@@ -6,7 +6,12 @@
 // A signal in the microseconds between a look for hooks and a sleep does not end it: the slice has to end. At random moments
 // most of those hit the first sleep, so that is short. To wake costs 50 to 90 us, so the later ones are long, unless there is
 // a hook: 0.04 % of a CPU.
-enum { FIRST_SLICE_NS = 5 * 1000 * 1000, HOOK_SLICE_NS = 50 * 1000 * 1000, LONGEST_SLICE_NS = 250 * 1000 * 1000 };
+enum {
+  FIRST_SLICE_NS = 5 * 1000 * 1000,
+  SHORT_SLICE_NS = 50 * 1000 * 1000,  // Also while there is a hook.
+  LONG_SLICE_NS = 250 * 1000 * 1000,
+  HANDED_OVER_NS = 2000 * 1000 * 1000
+};
 
 static int64_t now_ns(void) {
   struct timespec now;
@@ -19,8 +24,8 @@ static int nothing(lua_State *L) {
   return 0;
 }
 
-// A hook runs when a function is called. 0 if it raised an error, which is on the stack.
-static int run_hooks(lua_State *L) {
+// A hook runs when a function is called.
+int run_hooks(lua_State *L) {
   if (lua_gethook(L) == NULL) return 1;
   lua_pushcfunction(L, nothing);
   return lua_pcall(L, 0, 0, 0) == 0;
@@ -40,18 +45,24 @@ static int has_main_hook(lua_State *L) {
 #endif
 }
 
-int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
-                 int32_t *detail) {
+static int64_t longest_slice(lua_State *L, Slices slices) {
+  if (slices == ROOM_SLICES && are_handles_unused()) return HANDED_OVER_NS;
+  return slices != LONG_SLICES || lua_gethook(L) != NULL ? SHORT_SLICE_NS : LONG_SLICE_NS;
+}
+
+int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt,
+                 void *context, int32_t *detail) {
   const int64_t deadline = timeout_ns == LEAT_FOREVER ? 0 : now_ns() + timeout_ns;
   int had_main_hook = 0;
-  int64_t longest = FIRST_SLICE_NS;
+  int64_t next = FIRST_SLICE_NS;
   int32_t code = attempt(context, 0, detail);
   if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
   if (!lua_checkstack(L, 4)) return LEAT_ERR_NO_MEMORY;
   had_main_hook = has_main_hook(L);
   while (1) {
-    int64_t slice = longest > HOOK_SLICE_NS && lua_gethook(L) != NULL ? HOOK_SLICE_NS : longest;
-    longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
+    const int64_t longest = longest_slice(L, slices);
+    int64_t slice = next < longest ? next : longest;
+    next = longest == HANDED_OVER_NS ? longest : next * 4 < longest ? next * 4 : longest;
     if (!run_hooks(L)) return ENDED_BY_LUA;
     if (!had_main_hook && has_main_hook(L)) return LEAT_ERR_INTERRUPTED;
     if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;

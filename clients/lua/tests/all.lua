@@ -8,6 +8,7 @@ local leat = require "leat"
 local here = arg[0]:match("^(.*/)") or "./"
 local harness = dofile(here .. "harness.lua")
 local tests, new_topic, is_jit, ffi = harness.tests, harness.new_topic, harness.is_jit, harness.ffi
+local meanwhile, seconds = harness.meanwhile, harness.seconds
 local equal, fails, raises, raises_code = harness.equal, harness.fails, harness.raises, harness.raises_code
 local load_text = loadstring or load -- luacheck: ignore
 unpack = unpack or table.unpack -- luacheck: ignore
@@ -19,24 +20,6 @@ local function full_topic()
   repeat offset, failed = publisher:publish(("x"):rep(1000), {timeout = 0}) until not offset
   equal("full", failed.name)
   return topic, publisher, subscriber
-end
-
-local function seconds()
-  local file = io.open("/proc/uptime")
-  local now = tonumber(file:read("*l"):match("^[%d.]+"))
-  file:close()
-  return now
-end
-
--- Calls `act` in the middle of `call`, which waits: by a hook, as signals are handled.
-local function meanwhile(act, call)
-  local started = seconds()
-  debug.sethook(function()
-    if seconds() - started < 0.03 then return end -- It does not wait yet.
-    debug.sethook()
-    act()
-  end, "c")
-  return call()
 end
 
 -- ---- Calls --------------------------------------------------------------------------------------
@@ -590,4 +573,5 @@ end
 
 loadfile(here .. "collector.lua")(harness)
 loadfile(here .. "lives.lua")(harness)
+loadfile(here .. "waits.lua")(harness)
 harness.run()
