@@ -51,7 +51,7 @@ static Claim *claim_of(VALUE object) { return rb_check_typeddata(object, &claim_
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claim *claim = context;
   const int32_t code =
-      leat_publisher_claim(claim->publisher->base.pointer, claim->room.size, short_slice(timeout_ns), &claim->room,
+      leat_publisher_claim(claim->publisher->base.pointer, claim->room.size, timeout_ns, &claim->room,
                            detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
@@ -158,7 +158,7 @@ VALUE publisher_claim(int argc, VALUE *argv, VALUE object) {
   handle_enter(&self->base);
   claim->publisher = self;
   ++self->references;
-  code = wait_for(0, timeout_ns, try_claim, claim, &detail);
+  code = wait_for(&self->base, 0, timeout_ns, ROOM_SLICES, try_claim, claim, &detail);
   if (code == LEAT_OK) self->open = claim->room.id;
   if (!handle_leave(&self->base) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code == LEAT_ERR_TIMEOUT && timeout_ns == 0) code = LEAT_ERR_FULL;

@@ -12,7 +12,7 @@ static void close_group(void *pointer) {
   leat_group *group = pointer;
   (void)leat_group_close(&group);
 }
-static const HandleKind group_kind = {"group", 1, close_group, NULL, NULL, NULL};
+static const HandleKind group_kind = {"group", 1, close_group, NULL, NULL, NULL, NULL};
 static HANDLE_TYPE(group_type, "Leat::Group", handle_size, handle_release);
 
 static const char *const modes[] = {"at_least_once", "at_most_once", NULL};
@@ -71,7 +71,7 @@ static void ask(VALUE object, Attempt attempt, Asking *it) {
   int32_t code = LEAT_OK;
   handle_enter(topic);
   it->topic = topic->pointer;
-  code = wait_unlocked(0, attempt, it, &detail);
+  code = wait_unlocked(NULL, 0, LONG_SLICES, attempt, it, &detail);
   handle_leave(topic);
   if (code != LEAT_OK) raise_code(code, detail);
 }

@@ -39,11 +39,26 @@ void handle_refuse(Handle *handle) {
     raise_closed(sentence);
   }
   if (is_left_by_fork(handle)) raise_code(LEAT_ERR_FORKED, 0);
-  raise_busy("the %s is in use by another thread", handle->kind->name);
+  raise_busy("the %s is in use by another thread or fiber", handle->kind->name);
 }
+
+static int unused_handles;
+
+void handle_mark_unused(Handle *handle) {
+  handle->is_unused = 1;
+  ++unused_handles;
+}
+
+void handle_mark_used(Handle *handle) {
+  unused_handles -= handle->is_unused;
+  handle->is_unused = 0;
+}
+
+int are_handles_unused(void) { return unused_handles != 0; }
 
 static void close_now(Handle *handle) {
   void *const pointer = handle->pointer;
+  handle_mark_used(handle);
   handle->pointer = NULL;
   handle->is_closing = 0;
   handle->kind->close(pointer);
@@ -63,6 +78,11 @@ void handle_close(Handle *handle) {
     handle->is_closing = 1;
     if (handle->kind->stop != NULL) (void)handle->kind->stop(handle->pointer);
   }
+}
+
+void handle_mark(void *memory) {
+  const Handle *handle = memory;
+  if (handle->kept != 0) rb_gc_mark(handle->kept);
 }
 
 // By the collector: nobody uses it any more.

@@ -41,6 +41,8 @@ typedef struct HandleKind {
   int32_t (*stop)(void *pointer);
   int32_t (*resume)(void *pointer);
   int32_t (*is_stopped)(void *pointer, uint32_t *is_stopped);
+  // NULL if it has no descriptor that is readable when there may be something to read.
+  int32_t (*wait_fd)(void *pointer, int32_t *fd, int32_t *detail);
 } HandleKind;
 
 // A topic, publisher, subscriber, group or member. First in the struct of each.
@@ -51,6 +53,8 @@ typedef struct Handle {
   int is_closing;  // To be closed when there are no users.
   pid_t pid;       // Of the process that opened it.
   int64_t spin_ns;  // How long a wait tries again before it sleeps.
+  int is_unused;    // A subscriber or member that nobody has read.
+  VALUE kept;       // Subscribers and members: an Array of entries that were read and not returned. 0: none. See kept.c.
 } Handle;
 
 extern const rb_data_type_t handle_type;  // The parent of each handle's type.
@@ -58,7 +62,8 @@ extern VALUE stoppable_class;             // Derived from Handle; also stop, res
 extern VALUE handle_class;
 #define HANDLE_TYPE(variable, name, size, release)                                               \
   const rb_data_type_t variable = {                                                              \
-      name, {NULL, release, size, NULL, {NULL}}, &handle_type, NULL, RUBY_TYPED_FREE_IMMEDIATELY}
+      name, {handle_mark, release, size, NULL, {NULL}}, &handle_type, NULL, RUBY_TYPED_FREE_IMMEDIATELY}
+void handle_mark(void *handle);
 void handle_release(void *handle);
 size_t handle_size(const void *handle);
 
@@ -78,6 +83,11 @@ static inline void handle_enter(Handle *handle) {
     handle_refuse(handle);
   ++handle->users;
 }
+// Of a subscriber or member: nobody has read it so far; somebody reads it.
+void handle_mark_unused(Handle *handle);
+void handle_mark_used(Handle *handle);
+// Whether there is one that nobody has read.
+int are_handles_unused(void);
 void handle_close(Handle *handle);
 // Closes it now if it is to be closed and can be.
 void handle_settle(Handle *handle);
@@ -94,17 +104,25 @@ void add_handles(void);
 
 // One call of the library, which waits for at most so long.
 typedef int32_t (*Attempt)(void *context, int64_t timeout_ns, int32_t *detail);
-// For what publishers wait for: the library looks every 2 to 20 ms whether somebody has died, and does not notice
-// a signal that comes just then. The end of the slice does, so the slice is short.
-static inline int64_t short_slice(int64_t timeout_ns) {
-  enum { LONGEST_NS = 50 * 1000 * 1000 };
-  return timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS;
-}
+// How long one of the calls lasts at most that a wait consists of. A signal that comes just before a sleep is noticed
+// when the call ends.
+typedef enum Slices {
+  LONG_SLICES,
+  // For what publishers wait for: the library wakes every 2 to 20 ms to look whether somebody has died.
+  SHORT_SLICES,
+  // For room. As short ones, unless only this thread could read, and there is a reader that it has not used yet: the
+  // library reports LEAT_ERR_WOULD_DEADLOCK because of that one only in a call that lasts longer than a second.
+  ROOM_SLICES,
+} Slices;
 // Calls `attempt` without the GVL and in slices, between which interrupts are handled, until it returns
-// something else than LEAT_ERR_TIMEOUT or the time has passed. Raises nothing: see ENDED_BY_RUBY.
-int32_t wait_unlocked(int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail);
+// something else than LEAT_ERR_TIMEOUT or the time has passed. Raises nothing: see ENDED_BY_RUBY. In a fiber that has a
+// scheduler, `attempt` does not wait, and other fibers run until the descriptor of `handle` (NULL: none) is readable.
+// LEAT_ERR_WOULD_DEADLOCK is returned only if there is no other thread, which could use the readers of this one.
+int32_t wait_unlocked(Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
+                      int32_t *detail);
 // The same, but tries it first with the GVL and without waiting, and again and again for `spin_ns` before it sleeps.
-int32_t wait_for(int64_t spin_ns, int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail);
+int32_t wait_for(Handle *handle, int64_t spin_ns, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
+                 int32_t *detail);
 
 // Takes `spin_ns` out of the options of a subscriber or member: the library would spin in each slice.
 int64_t take_spin(int64_t *option);
@@ -185,6 +203,25 @@ VALUE key_of(const leat_record *record);
 VALUE headers_of(const leat_record *record);
 VALUE timestamp_of(const leat_record *record);
 void add_records(void);
+
+// ---- Entries that were not returned (kept.c) ----------------------------------------------------
+
+// Handles interrupts. Not 0: one raises, which rb_jump_tag() goes on with; the handle is entered.
+int interrupts_pending(Handle *handle);
+// Keeps a list for the next call, leaves the handle and goes on with that.
+NORETURN(void keep_and_raise(Handle *handle, VALUE list, int state));
+// Both: the last thing of a call that returns entries, an Array or (`is_single`) one.
+VALUE deliver(Handle *handle, VALUE made, int is_single);
+// Whether a call returns such entries instead of reading. Raises if the handle cannot be used. The child of a fork gets
+// LEAT_ERR_FORKED of the library.
+int has_kept(Handle *handle);
+// There are some. The first; an Array of so many, or of their values.
+VALUE kept_take(Handle *handle);
+VALUE kept_take_some(Handle *handle, uint32_t limit, int only_values);
+// The offset of the first of a partition; 0 if there is none.
+int kept_offset(const Handle *handle, uint32_t partition, uint64_t *offset);
+// Of a member: gives them back to the group.
+void kept_requeue(Handle *handle, uint64_t owner);
 
 // ---- The other classes --------------------------------------------------------------------------
 

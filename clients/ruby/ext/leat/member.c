@@ -17,8 +17,11 @@ static int32_t resume_member(void *pointer) { return leat_member_resume(pointer)
 static int32_t is_member_stopped(void *pointer, uint32_t *answer) {
   return leat_member_is_stopped(pointer, answer);
 }
+static int32_t get_wait_fd(void *pointer, int32_t *fd, int32_t *detail) {
+  return leat_member_wait_fd(pointer, fd, detail);
+}
 static const HandleKind member_kind = {"member",    0,             close_member,
-                                       stop_member, resume_member, is_member_stopped};
+                                       stop_member, resume_member, is_member_stopped, get_wait_fd};
 static HANDLE_TYPE(member_type, "Leat::Member", handle_size, handle_release);
 
 static Member *member_of(VALUE object) { return rb_check_typeddata(object, &member_type); }
@@ -43,7 +46,6 @@ VALUE group_join(int argc, VALUE *argv, VALUE object) {
   const VALUE made = handle_prepare(member_class, &member_type, sizeof(Member));
   (void)parse_options(argc, argv, 0, member_options, &options, &texts);
   spin_ns = take_spin(&options.spin_ns);
-  options.any_thread = 1;
   options.interruptible = 1;
   handle_enter(group);
   code = leat_group_join(group->pointer, &options, &member, &detail);
@@ -51,6 +53,7 @@ VALUE group_join(int argc, VALUE *argv, VALUE object) {
   if (code != LEAT_OK) raise_code(code, detail);
   handle_fill(made, &member_kind, member);
   ((Handle *)RTYPEDDATA_DATA(made))->spin_ns = spin_ns;
+  handle_mark_unused(RTYPEDDATA_DATA(made));
   ((Member *)RTYPEDDATA_DATA(made))->number = ++last_number;
   return handle_lend(made);
 }
@@ -73,8 +76,9 @@ static void receive_some(Member *self, Receiving *it, int64_t timeout_ns) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   handle_enter(&self->base);
+  handle_mark_used(&self->base);
   it->member = self->base.pointer;
-  code = wait_for(self->base.spin_ns, timeout_ns, try_receive, it, &detail);
+  code = wait_for(&self->base, self->base.spin_ns, timeout_ns, LONG_SLICES, try_receive, it, &detail);
   if (!handle_leave(&self->base) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code != LEAT_OK) raise_code(code, detail);
 }
@@ -85,9 +89,14 @@ static VALUE receive(int argc, VALUE *argv, VALUE object) {
   leat_delivery delivery;
   Receiving it = {NULL, &delivery, 1, 0};
   VALUE timeout = Qundef;
-  if (argc != 0) parse_arguments(argc, argv, 0, 0, names, &timeout);
-  receive_some(self, &it, parse_timeout(timeout));
-  return delivery_new(&delivery, self->number);
+  int64_t timeout_ns = LEAT_FOREVER;
+  if (argc != 0) {
+    parse_arguments(argc, argv, 0, 0, names, &timeout);
+    timeout_ns = parse_timeout(timeout);
+  }
+  if (has_kept(&self->base)) return kept_take(&self->base);
+  receive_some(self, &it, timeout_ns);
+  return deliver(&self->base, delivery_new(&delivery, self->number), 1);
 }
 
 static VALUE receive_batch(int argc, VALUE *argv, VALUE object) {
@@ -98,15 +107,18 @@ static VALUE receive_batch(int argc, VALUE *argv, VALUE object) {
   VALUE given[2];
   VALUE memory = 0;
   VALUE list = Qnil;
+  int64_t timeout_ns = 0;
   uint32_t i = 0;
   parse_arguments(argc, argv, 0, 1, names, given);
   it.capacity = parse_limit(given[0]);
+  timeout_ns = parse_timeout(given[1]);
+  if (has_kept(&self->base)) return kept_take_some(&self->base, it.capacity, 0);
   if (it.capacity > DEFAULT_LIMIT) it.deliveries = ALLOCV_N(leat_delivery, memory, it.capacity);
-  receive_some(self, &it, parse_timeout(given[1]));
+  receive_some(self, &it, timeout_ns);
   list = rb_ary_new_capa((long)it.count);
   for (; i < it.count; ++i) rb_ary_push(list, delivery_new(&it.deliveries[i], self->number));
   ALLOCV_END(memory);
-  return list;
+  return deliver(&self->base, list, 0);
 }
 
 // ---- Acknowledge --------------------------------------------------------------------------------
@@ -173,6 +185,7 @@ static VALUE acknowledge_all(VALUE object) {
   Handle *self = handle_of(object);
   uint64_t count = 0;
   int32_t code = LEAT_OK;
+  kept_requeue(self, ((Member *)self)->number);  // Nobody has got these, so they are not acknowledged.
   handle_enter(self);
   code = leat_member_acknowledge_all(self->pointer, &count);
   handle_leave(self);
@@ -213,7 +226,8 @@ static VALUE wait_one(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(self);
-  code = wait_for(self->spin_ns, timeout_ns, try_wait, self->pointer, &detail);
+  if (self->kept == 0)
+    code = wait_for(self, self->spin_ns, timeout_ns, LONG_SLICES, try_wait, self->pointer, &detail);
   handle_leave(self);
   if (code != LEAT_OK) raise_code(code, detail);
   return Qnil;

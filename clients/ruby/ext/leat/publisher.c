@@ -18,7 +18,7 @@ static int32_t is_publisher_stopped(void *pointer, uint32_t *answer) {
 }
 static const HandleKind publisher_kind = {"publisher",      0,
                                           close_publisher,  stop_publisher,
-                                          resume_publisher, is_publisher_stopped};
+                                          resume_publisher, is_publisher_stopped, NULL};
 
 void publisher_drop(Publisher *publisher) {
   if (--publisher->references == 0) xfree(publisher);
@@ -153,10 +153,10 @@ static int32_t try_publish(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
   if (it->is_published) {
-    code = leat_publisher_flush(it->publisher, short_slice(timeout_ns), detail);
+    code = leat_publisher_flush(it->publisher, timeout_ns, detail);
     return is_just_late(it->publisher, code, *detail) ? LEAT_ERR_TIMEOUT : code;
   }
-  code = publish_once(it, short_slice(timeout_ns), detail);
+  code = publish_once(it, timeout_ns, detail);
   if (is_just_late(it->publisher, code, *detail)) {  // Publishing it again would make a second one.
     it->is_published = 1;
     if (leat_publisher_last_offset(it->publisher, &it->offset) == LEAT_OK && it->is_batch)
@@ -174,7 +174,7 @@ static VALUE publish_it(Publisher *self, Publishing *it, int64_t timeout_ns) {
   it->publisher = self->base.pointer;
   code = try_publish(it, 0, &detail);
   if (code == LEAT_ERR_TIMEOUT && timeout_ns != 0) {
-    code = copy_bytes(it) ? wait_unlocked(timeout_ns, try_publish, it, &detail) : LEAT_ERR_NO_MEMORY;
+    code = copy_bytes(it) ? wait_unlocked(&self->base, timeout_ns, ROOM_SLICES, try_publish, it, &detail) : LEAT_ERR_NO_MEMORY;
     free(it->copy);
   }
   publisher_leave(self);
@@ -366,7 +366,7 @@ static VALUE publish_batch(int argc, VALUE *argv, VALUE object) {
 static int32_t try_flush(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_publisher_flush(context, short_slice(timeout_ns), detail);
+  code = leat_publisher_flush(context, timeout_ns, detail);
   return is_just_late(context, code, *detail) ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -380,7 +380,7 @@ static VALUE flush(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(&self->base);
-  code = wait_for(0, timeout_ns, try_flush, self->base.pointer, &detail);
+  code = wait_for(&self->base, 0, timeout_ns, SHORT_SLICES, try_flush, self->base.pointer, &detail);
   publisher_leave(self);
   if (code != LEAT_OK) raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_DURABLE : code, detail);
   return Qnil;

@@ -15,9 +15,12 @@ static int32_t resume_subscriber(void *pointer) { return leat_subscriber_resume(
 static int32_t is_subscriber_stopped(void *pointer, uint32_t *answer) {
   return leat_subscriber_is_stopped(pointer, answer);
 }
+static int32_t get_wait_fd(void *pointer, int32_t *fd, int32_t *detail) {
+  return leat_subscriber_wait_fd(pointer, fd, detail);
+}
 static const HandleKind subscriber_kind = {"subscriber",      0,
                                            close_subscriber,  stop_subscriber,
-                                           resume_subscriber, is_subscriber_stopped};
+                                           resume_subscriber, is_subscriber_stopped, get_wait_fd};
 static HANDLE_TYPE(subscriber_type, "Leat::Subscriber", handle_size, handle_release);
 
 Subscriber *subscriber_of(VALUE object) { return rb_check_typeddata(object, &subscriber_type); }
@@ -46,7 +49,6 @@ VALUE topic_subscriber(int argc, VALUE *argv, VALUE object) {
   const VALUE made = handle_prepare(subscriber_class, &subscriber_type, sizeof(Subscriber));
   (void)parse_options(argc, argv, 0, subscriber_options, &options, &texts);
   spin_ns = take_spin(&options.spin_ns);
-  options.any_thread = 1;
   options.interruptible = 1;
   handle_enter(topic);
   code = leat_topic_subscriber(topic->pointer, &options, &subscriber, &detail);
@@ -54,6 +56,7 @@ VALUE topic_subscriber(int argc, VALUE *argv, VALUE object) {
   if (code != LEAT_OK) raise_code(code, detail);
   handle_fill(made, &subscriber_kind, subscriber);
   ((Handle *)RTYPEDDATA_DATA(made))->spin_ns = spin_ns;
+  handle_mark_unused(RTYPEDDATA_DATA(made));
   return handle_lend(made);
 }
 
@@ -85,12 +88,13 @@ static void read_some(Subscriber *self, Reading *reading, int64_t timeout_ns, in
   int32_t code = LEAT_OK;
   refuse_view(self);
   handle_enter(&self->base);
+  handle_mark_used(&self->base);
   reading->subscriber = self->base.pointer;
   if (is_poll)
     code = leat_subscriber_poll(reading->subscriber, reading->records, reading->capacity,
                                 &reading->count, &detail);
   else
-    code = wait_for(self->base.spin_ns, timeout_ns, try_receive, reading, &detail);
+    code = wait_for(&self->base, self->base.spin_ns, timeout_ns, LONG_SLICES, try_receive, reading, &detail);
   if (!handle_leave(&self->base) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code != LEAT_OK) raise_code(code, detail);
 }
@@ -101,27 +105,36 @@ enum { AT_ONCE = 64 };
 
 // An Array of what `make` makes of each entry. A few entries are on the stack: ALLOCV_N would take their memory from
 // malloc(), as they are over 1 KiB, and large blocks make the small ones of Strings slower.
+static inline VALUE make_array(const Reading *reading, VALUE (*make)(const leat_record *)) {
+  const uint64_t distance = leat_next_batch(reading->records, reading->count, reading->capacity);
+  const VALUE list = rb_ary_new_capa((long)reading->count);
+  uint32_t i = 0;
+  while (i < reading->count) {
+    VALUE some[AT_ONCE];
+    long made = 0;
+    for (; made < AT_ONCE && i < reading->count; ++i) {
+      leat_prefetch(&reading->records[i], distance);
+      some[made++] = make(&reading->records[i]);
+    }
+    rb_ary_cat(list, some, made);
+  }
+  return list;
+}
+
 static inline VALUE read_array(VALUE object, uint32_t limit, int64_t timeout_ns, int is_poll,
                                VALUE (*make)(const leat_record *)) {
   leat_record few[DEFAULT_LIMIT];
   Reading reading = {NULL, few, limit, 0};
+  Handle *self = &subscriber_of(object)->base;
   VALUE memory = 0;
   VALUE list = Qnil;
-  uint64_t distance = 0;
-  uint32_t i = 0;
+  int state = 0;
+  if (has_kept(self)) return kept_take_some(self, limit, make == value_or_gap);
   if (limit > DEFAULT_LIMIT) reading.records = ALLOCV_N(leat_record, memory, limit);
   read_some(subscriber_of(object), &reading, timeout_ns, is_poll);
-  distance = leat_next_batch(reading.records, reading.count, limit);
-  list = rb_ary_new_capa((long)reading.count);
-  while (i < reading.count) {
-    VALUE some[AT_ONCE];
-    long made = 0;
-    for (; made < AT_ONCE && i < reading.count; ++i) {
-      leat_prefetch(&reading.records[i], distance);
-      some[made++] = make(&reading.records[i]);
-    }
-    rb_ary_cat(list, some, made);
-  }
+  list = make_array(&reading, make);
+  state = interrupts_pending(self);
+  if (state != 0) keep_and_raise(self, make_array(&reading, entry_new), state);
   ALLOCV_END(memory);
   return list;
 }
@@ -152,14 +165,22 @@ static VALUE receive(int argc, VALUE *argv, VALUE object) {
   leat_record record;
   Reading reading = {NULL, &record, 1, 0};
   VALUE timeout = Qundef;
-  if (argc != 0) parse_arguments(argc, argv, 0, 0, names, &timeout);
-  read_some(subscriber_of(object), &reading, parse_timeout(timeout), 0);
-  return entry_new(&record);
+  Handle *self = &subscriber_of(object)->base;
+  int64_t timeout_ns = LEAT_FOREVER;
+  if (argc != 0) {
+    parse_arguments(argc, argv, 0, 0, names, &timeout);
+    timeout_ns = parse_timeout(timeout);
+  }
+  if (has_kept(self)) return kept_take(self);
+  read_some(subscriber_of(object), &reading, timeout_ns, 0);
+  return deliver(self, entry_new(&record), 1);
 }
 
 // For view.c.
 uint32_t subscriber_read(VALUE object, leat_record *records, uint32_t limit, int64_t timeout_ns) {
   Reading reading = {NULL, records, limit, 0};
+  if (has_kept(handle_of(object)))
+    raise_busy("the %s has kept entries of a call that was interrupted: receive them first", "subscriber");
   read_some(subscriber_of(object), &reading, timeout_ns, 0);
   return reading.count;
 }
@@ -181,7 +202,8 @@ static VALUE wait_one(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(self);
-  code = wait_for(self->spin_ns, timeout_ns, try_wait, self->pointer, &detail);
+  if (self->kept == 0)
+    code = wait_for(self, self->spin_ns, timeout_ns, LONG_SLICES, try_wait, self->pointer, &detail);
   handle_leave(self);
   if (code != LEAT_OK) raise_code(code, detail);
   return Qnil;
@@ -238,8 +260,11 @@ static VALUE wait_any(int argc, VALUE *argv, VALUE module) {
   parse_arguments(argc, argv, 1, 0, names, given);
   timeout_ns = parse_timeout(given[1]);
   array = rb_ary_dup(rb_Array(given[0]));  // Which nobody changes meanwhile.
+  for (long i = 0; i < RARRAY_LEN(array); ++i) {
+    if (has_kept(&subscriber_of(rb_ary_entry(array, i))->base)) return LONG2NUM(i);
+  }
   enter_all(array, &any);
-  code = wait_for(any.spin_ns, timeout_ns, try_wait_any, &any, &detail);
+  code = wait_for(NULL, any.spin_ns, timeout_ns, LONG_SLICES, try_wait_any, &any, &detail);
   while (any.count > 0) handle_leave(any.handles[--any.count]);
   RB_GC_GUARD(array);
   if (code != LEAT_OK) raise_code(code, detail);
@@ -270,7 +295,7 @@ static VALUE get_offset(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &given);
   if (given != Qundef) partition = parse_partition(given);
   handle_enter(self);
-  code = leat_subscriber_offset(self->pointer, partition, &next);
+  if (!kept_offset(self, partition, &next)) code = leat_subscriber_offset(self->pointer, partition, &next);
   handle_leave(self);
   if (code != LEAT_OK) raise_code(code, 0);
   return ULL2NUM(next);

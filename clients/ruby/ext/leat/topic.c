@@ -9,7 +9,7 @@ static void close_topic(void *pointer) {
   leat_topic *topic = pointer;
   (void)leat_topic_close(&topic);
 }
-static const HandleKind topic_kind = {"topic", 1, close_topic, NULL, NULL, NULL};
+static const HandleKind topic_kind = {"topic", 1, close_topic, NULL, NULL, NULL, NULL};
 static HANDLE_TYPE(topic_type, "Leat::Topic", handle_size, handle_release);
 
 // ---- Create and open ----------------------------------------------------------------------------
@@ -85,7 +85,7 @@ static VALUE create_with(Create how, int argc, VALUE *argv) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   it.name = parse_options(argc, argv, 1, topic_options, &it.options, &texts);
-  code = wait_unlocked(0, try_create, &it, &detail);
+  code = wait_unlocked(NULL, 0, LONG_SLICES, try_create, &it, &detail);
   if (code != LEAT_OK) raise_code(code, detail);
   handle_fill(object, &topic_kind, it.topic);
   return handle_lend(object);
@@ -135,7 +135,7 @@ static VALUE open_topic(int argc, VALUE *argv, VALUE class) {
   timeout_ns = take_timeout(&argc, own);
   it.name = parse_options(argc, own, 1, place_options, &it.place, &texts);
   it.place.interruptible = 1;
-  code = wait_unlocked(timeout_ns, try_open, &it, &detail);
+  code = wait_unlocked(NULL, timeout_ns, LONG_SLICES, try_open, &it, &detail);
   if (code != LEAT_OK) raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
   handle_fill(object, &topic_kind, it.topic);
   return handle_lend(object);
@@ -149,7 +149,7 @@ static VALUE delete_topic(int argc, VALUE *argv, VALUE class) {
   int32_t code = LEAT_OK;
   (void)class;
   it.name = parse_options(argc, argv, 1, place_options, &it.place, &texts);
-  code = wait_unlocked(0, try_delete, &it, &detail);
+  code = wait_unlocked(NULL, 0, LONG_SLICES, try_delete, &it, &detail);
   if (code != LEAT_OK) raise_code(code, detail);
   return Qnil;
 }
@@ -232,7 +232,7 @@ static VALUE shrink(VALUE object) {
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_topic_repair_interruptible(topic, short_slice(timeout_ns), detail);
+  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
   return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -246,7 +246,7 @@ static VALUE repair(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(handle);
-  code = wait_for(0, timeout_ns, try_repair, handle->pointer, &detail);
+  code = wait_for(handle, 0, timeout_ns, SHORT_SLICES, try_repair, handle->pointer, &detail);
   handle_leave(handle);
   if (code != LEAT_OK) raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_DURABLE : code, detail);
   return Qnil;

@@ -1,5 +1,7 @@
-// Waits that interrupts end and that let other threads run.
+// Waits that interrupts end and that let other threads and fibers run.
 #include <pthread.h>
+#include <ruby/fiber/scheduler.h>
+#include <ruby/io.h>
 #include <ruby/thread.h>
 #include <signal.h>
 #include <time.h>
@@ -10,14 +12,27 @@
 // A signal that arrives in the microseconds before a sleep does not end it: the slice has to end. At random moments most
 // of those hit the first sleep, so that is short. The later ones are long, because waking up is all that an idle wait
 // costs: 50 to 90 us, so four times a second are 0.04 % of a CPU at most.
-enum { FIRST_SLICE_NS = 5 * 1000 * 1000, LONGEST_SLICE_NS = 250 * 1000 * 1000 };
+enum {
+  FIRST_SLICE_NS = 5 * 1000 * 1000,
+  SHORT_SLICE_NS = 50 * 1000 * 1000,
+  LONG_SLICE_NS = 250 * 1000 * 1000,
+  HANDED_OVER_NS = 2000 * 1000 * 1000,
+  // Between two attempts of a publisher whose room its own thread's readers hold, while another thread may take these.
+  OTHERS_NS = 2 * 1000 * 1000,
+  // Between two attempts of a fiber that has no descriptor to wait for: at first, and later.
+  FIRST_NAP_NS = 1000 * 1000,
+  LONGEST_NAP_NS = 20 * 1000 * 1000
+};
 
 typedef struct Waiting {
+  Handle *handle;  // NULL: none
+  Slices slices;
   Attempt attempt;
   void *context;
   int64_t spin_until_ns;
   int64_t deadline_ns;  // INT64_MAX: none.
   int64_t slice_ns;     // The next one's.
+  int64_t longest_ns;
   int32_t *detail;
   int32_t code;
   int is_interrupted;
@@ -40,8 +55,9 @@ static void *wait_slices(void *context) {
       waiting->code = waiting->attempt(waiting->context, 0, waiting->detail);
     } else {
       const int64_t slice = left < waiting->slice_ns ? left : waiting->slice_ns;
+      const int grows = slice * 4 < waiting->longest_ns && waiting->longest_ns <= LONG_SLICE_NS;
       waiting->code = waiting->attempt(waiting->context, slice, waiting->detail);
-      waiting->slice_ns = slice * 4 < LONGEST_SLICE_NS ? slice * 4 : LONGEST_SLICE_NS;
+      waiting->slice_ns = grows ? slice * 4 : waiting->longest_ns;
     }
     now = now_ns();
   } while (waiting->code == LEAT_ERR_TIMEOUT && now < waiting->deadline_ns &&
@@ -60,15 +76,31 @@ static void interrupt(void *context) {
     (void)pthread_kill(waiting->thread, SIGVTALRM);
 }
 
+static int64_t longest_slice(Slices slices) {
+  if (slices == LONG_SLICES) return LONG_SLICE_NS;
+  return slices == ROOM_SLICES && are_handles_unused() && rb_thread_alone() ? HANDED_OVER_NS : SHORT_SLICE_NS;
+}
+
+// Whether the attempt is to be made again. Pauses if only what other threads do can make another one of it.
+static int goes_on(const Waiting *waiting) {
+  if (waiting->code == LEAT_ERR_WOULD_DEADLOCK && !rb_thread_alone()) {
+    struct timeval pause = {0, OTHERS_NS / 1000};
+    rb_thread_wait_for(pause);
+    return 1;
+  }
+  return waiting->code == LEAT_ERR_TIMEOUT || waiting->code == LEAT_ERR_INTERRUPTED;
+}
+
 // What an attempt brought is returned before anything else is raised, so that nothing is lost. It is also made
 // once if interrupts are pending that Ruby does not let through now.
 static VALUE wait_until_done(VALUE context) {
   Waiting *waiting = (Waiting *)context;
+  waiting->longest_ns = longest_slice(waiting->slices);
   while (1) {
     waiting->is_interrupted = 0;
     waiting->thread = pthread_self();
     rb_thread_call_without_gvl2(wait_slices, waiting, interrupt, waiting);
-    if (waiting->code != LEAT_ERR_TIMEOUT && waiting->code != LEAT_ERR_INTERRUPTED) return Qnil;
+    if (!goes_on(waiting)) return Qnil;
     rb_thread_check_ints();
     if (now_ns() >= waiting->deadline_ns) break;
   }
@@ -77,27 +109,80 @@ static VALUE wait_until_done(VALUE context) {
   return Qnil;
 }
 
-static int32_t wait_protected(int64_t spin_ns, int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail) {
+// ---- Fibers -------------------------------------------------------------------------------------
+
+// The descriptor that is readable when there may be something, as an IO; nil: there is none.
+static VALUE io_of(const Waiting *waiting) {
+  const Handle *handle = waiting->handle;
+  int32_t fd = -1;
+  int32_t detail = 0;
+  VALUE io = Qnil;
+  if (handle == NULL || handle->kind->wait_fd == NULL) return Qnil;
+  if (handle->kind->wait_fd(handle->pointer, &fd, &detail) != LEAT_OK) return Qnil;
+  io = rb_funcall(rb_cIO, rb_intern("for_fd"), 1, INT2NUM(fd));
+  rb_funcall(io, rb_intern("autoclose="), 1, Qfalse);
+  return io;
+}
+
+// An attempt that does not wait does not look.
+static int is_stopped(const Handle *handle) {
+  uint32_t answer = 0;
+  if (handle == NULL || handle->kind->is_stopped == NULL) return 0;
+  return handle->kind->is_stopped(handle->pointer, &answer) == LEAT_OK && answer != 0;
+}
+
+// The scheduler runs other fibers of this thread meanwhile.
+static VALUE wait_in_fiber(VALUE context) {
+  Waiting *waiting = (Waiting *)context;
+  const VALUE scheduler = rb_fiber_scheduler_current();
+  const VALUE io = io_of(waiting);
+  int64_t nap = FIRST_NAP_NS;
+  while (1) {
+    const int64_t left = waiting->deadline_ns - now_ns();
+    const int64_t longest = io != Qnil ? LONG_SLICE_NS : nap;
+    const VALUE seconds = DBL2NUM((double)(left < longest ? left : longest) / 1e9);
+    waiting->code = waiting->attempt(waiting->context, 0, waiting->detail);
+    if (waiting->code != LEAT_ERR_TIMEOUT || left <= 0) return Qnil;
+    if (is_stopped(waiting->handle)) {
+      waiting->code = LEAT_ERR_STOPPED;
+      return Qnil;
+    }
+    if (io != Qnil)
+      rb_fiber_scheduler_io_wait(scheduler, io, RB_UINT2NUM(RUBY_IO_READABLE), seconds);
+    else
+      rb_fiber_scheduler_kernel_sleep(scheduler, seconds);
+    nap = nap * 2 < LONGEST_NAP_NS ? nap * 2 : LONGEST_NAP_NS;
+  }
+}
+
+// ---- Both ---------------------------------------------------------------------------------------
+
+static int32_t wait_protected(Handle *handle, int64_t spin_ns, int64_t timeout_ns, Slices slices, Attempt attempt,
+                              void *context, int32_t *detail) {
   const int64_t now = now_ns();
-  Waiting waiting = {.attempt = attempt, .context = context, .detail = detail, .code = LEAT_ERR_TIMEOUT};
+  const int in_fiber = timeout_ns != 0 && rb_fiber_scheduler_current() != Qnil;
+  Waiting waiting = {.handle = handle, .slices = slices, .attempt = attempt, .context = context, .detail = detail};
   int state = 0;
+  waiting.code = LEAT_ERR_TIMEOUT;
   waiting.slice_ns = FIRST_SLICE_NS;
   waiting.deadline_ns = timeout_ns == LEAT_FOREVER ? INT64_MAX : now + timeout_ns;
   waiting.spin_until_ns = spin_ns == 0 ? 0 : now + spin_ns;
-  rb_protect(wait_until_done, (VALUE)&waiting, &state);
+  rb_protect(in_fiber ? wait_in_fiber : wait_until_done, (VALUE)&waiting, &state);
   if (state == 0) return waiting.code;
   *detail = state;
   return ENDED_BY_RUBY;
 }
 
-int32_t wait_unlocked(int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail) {
-  return wait_protected(0, timeout_ns, attempt, context, detail);
+int32_t wait_unlocked(Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
+                      int32_t *detail) {
+  return wait_protected(handle, 0, timeout_ns, slices, attempt, context, detail);
 }
 
-int32_t wait_for(int64_t spin_ns, int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail) {
+int32_t wait_for(Handle *handle, int64_t spin_ns, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
+                 int32_t *detail) {
   const int32_t code = attempt(context, 0, detail);
   if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
-  return wait_protected(spin_ns, timeout_ns, attempt, context, detail);
+  return wait_protected(handle, spin_ns, timeout_ns, slices, attempt, context, detail);
 }
 
 int64_t take_spin(int64_t *option) {
