@@ -1,6 +1,8 @@
 """The package: what the type checker says of it, what it exports, and who may import it.
 If these failed, a type checker would refuse correct programs or pass wrong ones, or the module would crash what
 imports it: a subinterpreter, or another version of Python."""
+import ast
+import inspect
 import os
 import shutil
 import subprocess
@@ -42,8 +44,10 @@ index: int = leat.wait_any([subscriber])
 
 
 async def main() -> None:
+    first: int = await topic.publisher().publish_async(b"value", key=b"key", timeout=1)
+    await topic.publisher().publish_batch_async([b"one"], partition=0)
     async for entry in subscriber:
-        print(entry.offset)
+        print(entry.offset, first)
     print((await member.receive_async(timeout=1)).partition)
 
 
@@ -94,6 +98,43 @@ def test_stubs_name_everything():
             for member in names_of(thing):
                 assert f"def {member}(" in text, f"{name}.{member}"
     assert (PACKAGE / "py.typed").exists()
+
+
+def parameters_of(node):
+    """Of a function of the stubs: names, kinds, and whether there is a default."""
+    args, found = node.args, []
+    positional = args.posonlyargs + args.args
+    without = len(positional) - len(args.defaults)
+    for index, one in enumerate(positional):
+        kind = "POSITIONAL_ONLY" if index < len(args.posonlyargs) else "POSITIONAL_OR_KEYWORD"
+        found.append((one.arg, kind, index >= without))
+    found += [(one.arg, "KEYWORD_ONLY", default is not None) for one, default in zip(args.kwonlyargs, args.kw_defaults)]
+    return [one for one in found if one[0] != "self"]
+
+
+def test_signatures_and_documentation():
+    """help() and inspect.signature() show what the stubs say, and say what each is for."""
+    stubs, compared = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8")), 0
+    functions = [(leat, node) for node in stubs.body if isinstance(node, ast.FunctionDef)]
+    for kind in (node for node in stubs.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"):
+        thing = getattr(leat, kind.name, None) or getattr(leat._leat, kind.name)
+        if issubclass(thing, (Exception, tuple)):
+            continue
+        assert thing.__doc__ or kind.name in ("Handle", "Stoppable"), kind.name
+        functions += [(thing, node) for node in kind.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    for thing, node in functions:
+        if node.name.startswith("__"):
+            continue
+        said = getattr(thing, node.name)
+        assert said.__doc__, (thing, node.name)
+        marks = [getattr(mark, "id", "") for mark in node.decorator_list]
+        if "property" in marks or "overload" in marks:
+            continue
+        signature = [(one.name, one.kind.name, one.default is not one.empty)
+                     for one in inspect.signature(said).parameters.values() if one.name != "self"]
+        assert signature == parameters_of(node), (thing, node.name)
+        compared += 1
+    assert compared > 50
 
 
 def test_only_the_module_is_exported():

@@ -19,7 +19,9 @@ from . import _async, _leat
 from ._leat import *  # noqa: F403  One class for each error, among others.
 from ._leat import __version__  # noqa: F401
 
-_leat._set_async(_async.receive, _async.receive_batch, _async.next_entry)
+_leat._set_async(
+    _async.receive, _async.receive_batch, _async.next_entry, _async.publish, _async.publish_batch, _async.flush
+)
 
 
 class From(_NamedTuple):

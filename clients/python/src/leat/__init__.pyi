@@ -120,6 +120,7 @@ class Topic(Handle):
     @staticmethod
     def create(
         name: str,
+        /,
         *,
         policy: _Policy = ...,
         capacity_bytes: int = ...,
@@ -147,6 +148,7 @@ class Topic(Handle):
     @staticmethod
     def open_or_create(
         name: str,
+        /,
         *,
         policy: _Policy = ...,
         capacity_bytes: int = ...,
@@ -174,6 +176,7 @@ class Topic(Handle):
     @staticmethod
     def open(
         name: str,
+        /,
         *,
         timeout: float | None = ...,
         directory: _Path | None = ...,
@@ -182,6 +185,7 @@ class Topic(Handle):
     @staticmethod
     def delete(
         name: str,
+        /,
         *,
         force: bool = ...,
         directory: _Path | None = ...,
@@ -222,6 +226,7 @@ class Topic(Handle):
     def group(
         self,
         name: str,
+        /,
         *,
         from_: _From = ...,
         mode: Literal["at_least_once", "at_most_once"] = ...,
@@ -233,7 +238,7 @@ class Topic(Handle):
         lease: float = ...,
     ) -> Group: ...
     def find_group(self, name: str, /) -> Group: ...
-    def delete_group(self, name: str, *, force: bool = ...) -> None: ...
+    def delete_group(self, name: str, /, *, force: bool = ...) -> None: ...
     def group_names(self) -> _Strings: ...
 
 _Strings: TypeAlias = list[str]  # Topic.list hides the name `list` in its class.
@@ -261,6 +266,21 @@ class Publisher(Stoppable):
     def last_offset(self) -> int | None: ...
     def durable_fd(self) -> int: ...
     def room_fd(self, partition: int | None = ...) -> int: ...
+    async def publish_async(
+        self,
+        value: _Bytes,
+        key: _Bytes | None = ...,
+        headers: _Headers | None = ...,
+        partition: int | None = ...,
+        timeout: float | None = ...,
+    ) -> int: ...
+    async def publish_batch_async(
+        self,
+        values: Iterable[_Bytes | _RecordLike],
+        partition: int | None = ...,
+        timeout: float | None = ...,
+    ) -> int: ...
+    async def flush_async(self, timeout: float | None = ...) -> None: ...
     @property
     def max_record_size(self) -> int: ...
     @property

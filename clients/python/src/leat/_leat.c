@@ -1,8 +1,10 @@
 // The extension module leat._leat, over the C interface of Leat. The package's other half is Python: __init__.py.
 #include "_leat.h"
+#include "docs.h"
 
 // Coroutine functions of _async.py.
-static PyObject *async_functions[3];  // receive, receive_batch, next
+enum { RECEIVE, RECEIVE_BATCH, NEXT, PUBLISH, PUBLISH_BATCH, FLUSH, ASYNC_FUNCTIONS };
+static PyObject *async_functions[ASYNC_FUNCTIONS];
 
 static PyObject *call_async(int which, PyObject *self, PyObject *args, PyObject *named) {
   PyObject *all = NULL;
@@ -19,12 +21,21 @@ static PyObject *call_async(int which, PyObject *self, PyObject *args, PyObject 
 }
 
 PyObject *receive_async(PyObject *self, PyObject *args, PyObject *named) {
-  return call_async(0, self, args, named);
+  return call_async(RECEIVE, self, args, named);
 }
 PyObject *receive_batch_async(PyObject *self, PyObject *args, PyObject *named) {
-  return call_async(1, self, args, named);
+  return call_async(RECEIVE_BATCH, self, args, named);
 }
-PyObject *next_async(PyObject *self) { return call_async(2, self, NULL, NULL); }
+PyObject *next_async(PyObject *self) { return call_async(NEXT, self, NULL, NULL); }
+PyObject *publish_async(PyObject *self, PyObject *args, PyObject *named) {
+  return call_async(PUBLISH, self, args, named);
+}
+PyObject *publish_batch_async(PyObject *self, PyObject *args, PyObject *named) {
+  return call_async(PUBLISH_BATCH, self, args, named);
+}
+PyObject *flush_async(PyObject *self, PyObject *args, PyObject *named) {
+  return call_async(FLUSH, self, args, named);
+}
 
 // The types are in static variables, and Python 3.11 gives another interpreter those of the first.
 static int is_main_interpreter(void) {
@@ -37,14 +48,15 @@ static PyObject *set_async(PyObject *module, PyObject *args) {
   Py_ssize_t i = 0;
   (void)module;
   if (!is_main_interpreter()) return NULL;
-  for (; i < 3 && i < PyTuple_Size(args); ++i)
+  for (; i < ASYNC_FUNCTIONS && i < PyTuple_Size(args); ++i)
     async_functions[i] = Py_NewRef(PyTuple_GetItem(args, i));
   Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"wait_any", (PyCFunction)(void (*)(void))subscriber_wait_any, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("wait_any(subscribers, timeout=None) -> index of one that may have something to do")},
+     SIGNED("wait_any(subscribers, timeout=None)",
+            "The index of a subscriber that may have something to do. Waits for the first.")},
     {"_set_async", set_async, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -52,6 +52,10 @@ struct Handle {
   Py_ssize_t users;  // Calls that are under way; with the GIL released, or running Python code.
   Py_ssize_t lent;   // Buffers that point to memory which is gone once this is closed.
   int is_closing;    // To be closed when there are neither users nor lent buffers.
+  // Subscribers and members: a list of entries that were read and not delivered; NULL: none. See pending.c.
+  PyObject *pending;
+  Py_ssize_t pending_at;
+  int is_unused;     // A subscriber or member that has not been read.
   const void *awaited_by;  // A task of asyncio, which waits for the descriptor. NULL: none.
   pid_t pid;         // Of the process that opened it.
   int64_t spin_ns;   // How long a wait tries again before it sleeps. The library would spin in each slice.
@@ -83,6 +87,11 @@ static inline void handle_leave(Handle *handle) {
 // 0, or -1 with a BufferError.
 int handle_close(Handle *handle);
 void handle_dealloc(PyObject *self);
+// Of a subscriber or member: nobody has read it so far; somebody reads it.
+void handle_mark_unused(PyObject *self);
+void handle_mark_used(Handle *handle);
+// Whether there is one that nobody has read.
+int are_handles_unused(void);
 
 // Immutable, so that nobody assigns another __class__. Nobody makes them but the library.
 #define LEAF_TYPE \
@@ -95,16 +104,21 @@ PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, PyTypeObject *base);
 
 // One call of the library, which waits for at most so long.
 typedef int32_t (*Attempt)(void *context, int64_t timeout_ns, int32_t *detail);
-// For what publishers wait for: the library looks every 2 to 20 ms whether somebody has died, and does not notice
-// a signal that comes just then. The end of the slice does, so the slice is short.
-static inline int64_t short_slice(int64_t timeout_ns) {
-  enum { LONGEST_NS = 50 * 1000 * 1000 };
-  return timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS;
-}
+// How long one of the calls lasts at most that a wait consists of. A signal that comes just before a sleep is noticed
+// when the call ends.
+typedef enum Slices {
+  LONG_SLICES,
+  // For what publishers wait for: the library wakes every 2 to 20 ms to look whether somebody has died.
+  SHORT_SLICES,
+  // For room. As short ones, unless only this thread could read, and there is a reader that it has not used yet: the
+  // library reports LEAT_ERR_WOULD_DEADLOCK because of that one only in a call that lasts longer than a second.
+  ROOM_SLICES,
+} Slices;
 // Calls `attempt` until it returns something else than LEAT_ERR_TIMEOUT or the time has passed: first with
 // the GIL and without waiting, then without the GIL and in slices, between which signals are handled.
-// Returns -1 with an exception if a signal handler raised one. `handle` is entered; NULL: no handle.
-int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
+// Returns -1 with an exception if a signal handler raised one. LEAT_ERR_WOULD_DEADLOCK is returned only if there is
+// no other thread of Python, which could use the readers of this one. `handle` is entered; NULL: no handle.
+int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
                  int32_t *detail);
 // Seconds, or None for ever. -1 is LEAT_FOREVER. 0 with an exception if it is neither.
 int parse_timeout(PyObject *seconds, int64_t *timeout_ns);
@@ -204,13 +218,22 @@ PyObject *timestamp_of(const leat_record *record);
 PyObject *value_of(PyObject *entry);
 uint64_t offset_of(PyObject *entry, uint32_t *partition);
 
+// ---- Entries that were not delivered (pending.c) ------------------------------------------------
+
+// There are some. The first, borrowed or taken out.
+PyObject *pending_peek(const Handle *self);
+PyObject *pending_take(Handle *self);
+// A list of up to so many.
+PyObject *pending_take_some(Handle *self, uint32_t limit);
+// The last thing of a call that returns entries, a list or (`is_single`) one: handles signals. If a handler raises, Python
+// would drop what the call returns: so the next call returns it. Takes the reference over.
+PyObject *deliver(Handle *self, PyObject *made, int is_single);
+
 // ---- The other types ----------------------------------------------------------------------------
 
 typedef struct View View;
 typedef struct Subscriber {
   Handle base;
-  PyObject *pending;  // List of entries that were read and not delivered; NULL: none. See read_into().
-  Py_ssize_t pending_at;
   View *view;  // That has not ended. Borrowed.
 } Subscriber;
 
@@ -220,6 +243,7 @@ typedef struct Reading {
   leat_record *records;
   uint32_t capacity;
   uint32_t count;
+  int is_ready;  // Of a view: taking comes next, not waiting.
   leat_record few[DEFAULT_LIMIT];
 } Reading;
 
@@ -228,17 +252,19 @@ int reading_begin(Subscriber *self, Reading *reading, uint32_t limit);
 // Waits for records. 0 with an exception, except that there need not be any in time if `may_be_none`.
 int reading_some(Reading *reading, int64_t timeout_ns, int may_be_none);
 void reading_end(Reading *reading);
-// Entries that were read and not delivered; there are some. The first, borrowed or taken out.
-PyObject *pending_peek(const Subscriber *self);
-PyObject *pending_take(Subscriber *self);
 // Keeps what was read from `first` on for the next call. 0 with an exception.
 int pending_keep(Reading *reading, uint32_t first);
+// Handles signals. 0 with the exception that a handler raised: then all that was read is kept.
+int reading_check_signals(Reading *reading);
 PyObject *subscriber_read_values(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                  PyObject *names);
 PyObject *subscriber_read_into(PyObject *self, PyObject *const *args, Py_ssize_t count,
                                PyObject *names);
 
-// Of subscribers and members, written in Python (_async.py).
+// Of publishers, and of subscribers and members, written in Python (_async.py).
+PyObject *publish_async(PyObject *self, PyObject *args, PyObject *named);
+PyObject *publish_batch_async(PyObject *self, PyObject *args, PyObject *named);
+PyObject *flush_async(PyObject *self, PyObject *args, PyObject *named);
 PyObject *receive_async(PyObject *self, PyObject *args, PyObject *named);
 PyObject *receive_batch_async(PyObject *self, PyObject *args, PyObject *named);
 PyObject *next_async(PyObject *self);
@@ -270,6 +296,7 @@ int add_members(PyObject *module);
 typedef struct Claim Claim;
 typedef struct Publisher {
   Handle base;
+  uint32_t partitions;  // Of its topic.
   Claim *claim;     // Borrowed; NULL: none.
   leat_claim left;  // Nobody will finish it; to be aborted when the call that is under way ends. data NULL: none.
 } Publisher;

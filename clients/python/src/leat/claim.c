@@ -4,6 +4,7 @@
 // afterwards the memory belongs to subscribers. The memoryview `data` is the claim's own, so it takes
 // that back itself.
 #include "_leat.h"
+#include "docs.h"
 
 struct Claim {
   PyObject_HEAD
@@ -26,7 +27,7 @@ typedef struct Claiming {
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claiming *it = context;
   const int32_t code =
-      leat_publisher_claim(it->publisher, it->size, short_slice(timeout_ns), &it->room, detail);
+      leat_publisher_claim(it->publisher, it->size, timeout_ns, &it->room, detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -56,7 +57,7 @@ PyObject *publisher_claim(PyObject *object, PyObject *const *args, Py_ssize_t co
   if (claim == NULL) return NULL;
   if (handle_enter(&self->base)) {
     it.publisher = self->base.pointer;
-    code = wait_for(&self->base, timeout_ns, try_claim, &it, &detail);
+    code = wait_for(&self->base, timeout_ns, ROOM_SLICES, try_claim, &it, &detail);
     if (code == LEAT_OK) {
       claim->room = it.room;
       claim->is_done = 0;
@@ -270,14 +271,16 @@ static void drop(PyObject *object) {
 
 static PyMethodDef claim_methods[] = {
     {"commit", (PyCFunction)(void (*)(void))commit, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("commit(size=None) -> offset: publishes the first `size` bytes, or all.")},
-    {"abort", abort_claim, METH_NOARGS, PyDoc_STR("Gives the room up: subscribers see a Gap.")},
+     SIGNED("commit($self, /, size=None)",
+            "Publishes the first `size` bytes, or all. Returns the offset.")},
+    {"abort", abort_claim, METH_NOARGS, SIGNED("abort($self, /)",
+            "Gives the room up: subscribers see a Gap.")},
     {"__enter__", enter, METH_NOARGS, NULL},
     {"__exit__", leave, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyMemberDef claim_members[] = {
-    {"offset", T_ULONGLONG, offsetof(Claim, room) + offsetof(leat_claim, offset), READONLY, NULL},
+    {"offset", T_ULONGLONG, offsetof(Claim, room) + offsetof(leat_claim, offset), READONLY, PyDoc_STR("Its number in the partition.")},
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef claim_fields[] = {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 static PyTypeObject *group_type;
 
@@ -259,14 +260,19 @@ static PyObject *released(PyObject *self, PyObject *const *args, Py_ssize_t coun
 #define FAST (METH_FASTCALL | METH_KEYWORDS)
 static PyMethodDef group_methods[] = {
     {"join", (PyCFunction)(void (*)(void))group_join, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("join(*, name=None, spin, patience): makes a Member.")},
-    {"info", info, METH_NOARGS, PyDoc_STR("A snapshot, as a dict.")},
+     SIGNED("join($self, /, *, name=None, spin=2e-05, patience=2e-05)",
+            "Makes a Member.\n\nname: for people, at most 63 bytes\n" READER_OPTIONS)},
+    {"info", info, METH_NOARGS, SIGNED("info($self, /)",
+            "A snapshot, as a dict.")},
     {"seek", (PyCFunction)(void (*)(void))seek, FAST,
-     PyDoc_STR("seek(to, partition=None): moves the group's position.")},
+     SIGNED("seek($self, /, to, partition=None)",
+            "Moves the group's position: as from_ of Topic.subscriber().")},
     {"position", (PyCFunction)(void (*)(void))position, FAST,
-     PyDoc_STR("position(partition=0): offset of the next record to be taken.")},
+     SIGNED("position($self, /, partition=0)",
+            "Offset of the next record to be taken.")},
     {"released", (PyCFunction)(void (*)(void))released, FAST,
-     PyDoc_STR("released(partition=0): how many records, at least, the group is done with.")},
+     SIGNED("released($self, /, partition=0)",
+            "How many records, at least, the group is done with.")},
     {NULL, NULL, 0, NULL},
 };
 static PyMemberDef group_members[] = {
@@ -275,7 +281,7 @@ static PyMemberDef group_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef group_fields[] = {
-    {"name", get_name, NULL, NULL, NULL},
+    {"name", get_name, NULL, PyDoc_STR("Its name."), NULL},
     {"dead_letter_topic", get_dead_letter_topic, NULL, PyDoc_STR("Empty without max_deliveries."),
      NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 PyTypeObject *handle_type;
 PyTypeObject *stoppable_type;
@@ -56,8 +57,23 @@ int handle_refuse(Handle *handle) {
   return 0;
 }
 
+static int unused_handles;
+
+void handle_mark_unused(PyObject *self) {
+  ((Handle *)self)->is_unused = 1;
+  ++unused_handles;
+}
+
+void handle_mark_used(Handle *handle) {
+  unused_handles -= handle->is_unused;
+  handle->is_unused = 0;
+}
+
+int are_handles_unused(void) { return unused_handles != 0; }
+
 static void close_now(Handle *handle) {
   void *const pointer = handle->pointer;
+  handle_mark_used(handle);
   handle->pointer = NULL;
   handle->is_closing = 0;
   Py_BEGIN_ALLOW_THREADS
@@ -96,6 +112,7 @@ void handle_dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   const freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   if (handle->pointer != NULL && !is_left_by_fork(handle)) close_now(handle);
+  Py_CLEAR(handle->pending);
   release(self);
   Py_DECREF(type);
 }
@@ -131,7 +148,8 @@ static PyObject *is_closed(PyObject *self, void *closure) {
 }
 
 static PyMethodDef handle_methods[] = {
-    {"close", close_handle, METH_NOARGS, PyDoc_STR("Ends it. Closing twice does nothing.")},
+    {"close", close_handle, METH_NOARGS, SIGNED("close($self, /)",
+            "Ends it. Closing twice does nothing.")},
     {"__enter__", enter_handle, METH_NOARGS, NULL},
     {"__exit__", exit_handle, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -206,9 +224,12 @@ static PyObject *end_wait(PyObject *self, PyObject *task) {
 
 static PyMethodDef stoppable_methods[] = {
     {"stop", stop, METH_NOARGS,
-     PyDoc_STR("Makes waits raise leat.Stopped, now and later, until resume(). Any thread.")},
-    {"resume", resume, METH_NOARGS, PyDoc_STR("Allows waits again.")},
-    {"is_stopped", is_stopped, METH_NOARGS, PyDoc_STR("Whether waits are stopped.")},
+     SIGNED("stop($self, /)",
+            "Makes waits raise Stopped, now and later, until resume(). Any thread.")},
+    {"resume", resume, METH_NOARGS, SIGNED("resume($self, /)",
+            "Allows waits again.")},
+    {"is_stopped", is_stopped, METH_NOARGS, SIGNED("is_stopped($self, /)",
+            "Whether waits are stopped.")},
     {"_begin_wait", begin_wait, METH_O, NULL},
     {"_end_wait", end_wait, METH_O, NULL},
     {NULL, NULL, 0, NULL},

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 static PyTypeObject *member_type;
 
@@ -50,7 +51,6 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
   }
   spin_ns = options.spin_ns;
   options.spin_ns = 0;
-  options.any_thread = 1;
   options.interruptible = 1;
   Py_BEGIN_ALLOW_THREADS
   code = leat_group_join(group->pointer, &options, &member, &detail);
@@ -61,6 +61,7 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
   made = handle_new(member_type, &member_kind, member);
   if (made == NULL) return NULL;
   ((Handle *)made)->spin_ns = spin_ns;
+  handle_mark_unused(made);
   ((Member *)made)->number = ++last_number;
   return made;
 }
@@ -107,11 +108,14 @@ static PyObject *receive_some(Member *self, uint32_t limit, int64_t timeout_ns, 
   it.deliveries = limit <= FEW ? it.few : malloc(limit * sizeof(leat_delivery));
   if (it.deliveries == NULL) return PyErr_NoMemory();
   if (handle_enter(&self->base)) {
-    code = wait_for(&self->base, timeout_ns, try_receive, &it, &detail);
-    if (code != LEAT_OK)
-      result = code == -1 ? NULL : raise_code(code, detail);
-    else
+    handle_mark_used(&self->base);
+    if (self->base.pending != NULL)
+      result = is_single ? pending_take(&self->base) : pending_take_some(&self->base, limit);
+    else if ((code = wait_for(&self->base, timeout_ns, LONG_SLICES, try_receive, &it, &detail)) == LEAT_OK)
       result = is_single ? delivery_new(&it.deliveries[0], self->number) : list_of(&it);
+    else if (code != -1)
+      raise_code(code, detail);
+    result = deliver(&self->base, result, is_single);
     handle_leave(&self->base);
   }
   if (it.deliveries != it.few) free(it.deliveries);
@@ -217,12 +221,26 @@ static PyObject *acknowledge_up_to(PyObject *object, PyObject *what) {
   return count_or(code, count);
 }
 
+// Nobody has got these: so they go back to the group, and are not acknowledged with the others.
+static void requeue_pending(Member *self) {
+  PyObject *list = self->base.pending;
+  Py_ssize_t i = list == NULL ? 0 : PyList_Size(list);
+  while (i-- > self->base.pending_at) {
+    PyObject *entry = PyList_GetItem(list, i);
+    if (!is_delivery_of(entry, self->number)) continue;
+    if (leat_member_requeue(self->base.pointer, delivery_of(entry, self->number), 0) == LEAT_OK)
+      (void)PyList_SetSlice(list, i, i + 1, NULL);
+  }
+  if (list != NULL && PyList_Size(list) == self->base.pending_at) Py_CLEAR(self->base.pending);
+}
+
 static PyObject *acknowledge_all(PyObject *object, PyObject *none) {
   Handle *self = (Handle *)object;
   uint64_t count = 0;
   int32_t code = LEAT_OK;
   (void)none;
   if (!handle_enter(self)) return NULL;
+  requeue_pending((Member *)object);
   code = leat_member_acknowledge_all(self->pointer, &count);
   handle_leave(self);
   return count_or(code, count);
@@ -262,7 +280,8 @@ static PyObject *wait(PyObject *object, PyObject *const *args, Py_ssize_t count,
   int32_t code = LEAT_OK;
   if (!parse_arguments("wait", args, count, names, wanted, 0, &given)) return NULL;
   if (!parse_timeout(given, &timeout_ns) || !handle_enter(self)) return NULL;
-  code = wait_for(self, timeout_ns, try_wait, self->pointer, &detail);
+  if (self->pending == NULL)
+    code = wait_for(self, timeout_ns, LONG_SLICES, try_wait, self->pointer, &detail);
   handle_leave(self);
   if (code == -1) return NULL;
   if (code != LEAT_OK) return raise_code(code, detail);
@@ -295,28 +314,40 @@ static PyObject *in_flight(PyObject *object, PyObject *none) {
 #define FAST (METH_FASTCALL | METH_KEYWORDS)
 static PyMethodDef member_methods[] = {
     {"receive", (PyCFunction)(void (*)(void))receive, FAST,
-     PyDoc_STR("receive(timeout=None): the next Delivery, or (durable topics) Gap.")},
+     SIGNED("receive($self, /, timeout=None)",
+            "The next Delivery, or (durable topics) Gap. Waits so many seconds, or for ever.")},
     {"receive_batch", (PyCFunction)(void (*)(void))receive_batch, FAST,
-     PyDoc_STR("receive_batch(limit=64, timeout=None) -> list: waits for the first.")},
+     SIGNED("receive_batch($self, /, limit=64, timeout=None)",
+            "A list of up to `limit` deliveries. Waits for the first.")},
     {"acknowledge", acknowledge, METH_O,
-     PyDoc_STR("acknowledge(delivery or several) -> count: they are done.")},
+     SIGNED("acknowledge($self, delivery, /)",
+            "A delivery, or several, are done. Returns how many were this member's.")},
     {"acknowledge_up_to", acknowledge_up_to, METH_O,
-     PyDoc_STR("acknowledge_up_to(delivery) -> count: it, and all received before it.")},
+     SIGNED("acknowledge_up_to($self, delivery, /)",
+            "This delivery, and all received before it, are done. Returns how many.")},
     {"acknowledge_all", acknowledge_all, METH_NOARGS,
-     PyDoc_STR("acknowledge_all() -> count: all that it holds.")},
+     SIGNED("acknowledge_all($self, /)",
+            "All that it has returned is done. Returns how many.")},
     {"requeue", (PyCFunction)(void (*)(void))requeue, FAST,
-     PyDoc_STR("requeue(delivery, delay=0): any member gets it again, after so many seconds.")},
+     SIGNED("requeue($self, /, delivery, delay=0)",
+            "Any member gets it again, after so many seconds.")},
     {"wait", (PyCFunction)(void (*)(void))wait, FAST,
-     PyDoc_STR("wait(timeout=None): until receive() may have something to do.")},
-    {"wait_fd", wait_fd, METH_NOARGS, PyDoc_STR("A descriptor that is readable then.")},
-    {"fileno", wait_fd, METH_NOARGS, PyDoc_STR("The same, for select and selectors.")},
+     SIGNED("wait($self, /, timeout=None)",
+            "Until receive() may have something to do.")},
+    {"wait_fd", wait_fd, METH_NOARGS, SIGNED("wait_fd($self, /)",
+            "A descriptor that is readable when there may be something; then receive_batch(timeout=0) until Timeout.")},
+    {"fileno", wait_fd, METH_NOARGS, SIGNED("fileno($self, /)",
+            "The same as wait_fd(), for select and selectors.")},
     {"in_flight", in_flight, METH_NOARGS,
-     PyDoc_STR("How many records it holds or has taken for its next calls.")},
+     SIGNED("in_flight($self, /)",
+            "How many records it holds or has taken for its next calls.")},
     {"receive_async", (PyCFunction)(void (*)(void))receive_async, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("receive_async(timeout=None): receive() for asyncio.")},
+     SIGNED("receive_async($self, /, timeout=None)",
+            "receive() for asyncio. A task that is cancelled has taken nothing.")},
     {"receive_batch_async", (PyCFunction)(void (*)(void))receive_batch_async,
      METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("receive_batch_async(limit=64, timeout=None): receive_batch() for asyncio.")},
+     SIGNED("receive_batch_async($self, /, limit=64, timeout=None)",
+            "receive_batch() for asyncio. A task that is cancelled has taken nothing.")},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot member_slots[] = {

@@ -1,7 +1,9 @@
 // Publishers.
 #include <errno.h>
+#include <string.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 PyTypeObject *publisher_type;
 
@@ -33,7 +35,9 @@ PyObject *topic_publisher(PyObject *self, PyObject *args, PyObject *given) {
   Handle *topic = (Handle *)self;
   leat_publisher_options options = LEAT_PUBLISHER_OPTIONS_INIT;
   leat_publisher *publisher = NULL;
+  PyObject *made = NULL;
   Arena arena = {NULL};
+  uint32_t partitions = 1;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   if (PyTuple_Size(args) != 0) {
@@ -46,9 +50,12 @@ PyObject *topic_publisher(PyObject *self, PyObject *args, PyObject *given) {
   Py_BEGIN_ALLOW_THREADS
   code = leat_topic_publisher(topic->pointer, &options, &publisher, &detail);
   Py_END_ALLOW_THREADS
+  (void)leat_topic_partitions(topic->pointer, &partitions);
   handle_leave(topic);
   if (code != LEAT_OK) return raise_code(code, detail);
-  return handle_new(publisher_type, &publisher_kind, publisher);
+  made = handle_new(publisher_type, &publisher_kind, publisher);
+  if (made != NULL) ((Publisher *)made)->partitions = partitions;
+  return made;
 }
 
 // ---- Publish ------------------------------------------------------------------------------------
@@ -90,10 +97,10 @@ static int32_t try_publish(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
   if (it->is_published) {
-    code = leat_publisher_flush(it->publisher, short_slice(timeout_ns), detail);
+    code = leat_publisher_flush(it->publisher, timeout_ns, detail);
     return is_just_late(it->publisher, code, *detail) ? LEAT_ERR_TIMEOUT : code;
   }
-  code = publish_once(it, short_slice(timeout_ns), detail);
+  code = publish_once(it, timeout_ns, detail);
   if (is_just_late(it->publisher, code, *detail)) {  // Publishing it again would make a second one.
     it->is_published = 1;
     if (leat_publisher_last_offset(it->publisher, &it->offset) == LEAT_OK && it->batch != NULL)
@@ -109,7 +116,7 @@ static PyObject *publish_it(Publisher *self, Publishing *it, int64_t timeout_ns)
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   it->publisher = self->base.pointer;
-  code = wait_for(&self->base, timeout_ns, try_publish, it, &detail);
+  code = wait_for(&self->base, timeout_ns, ROOM_SLICES, try_publish, it, &detail);
   publisher_leave(self);
   if (code == LEAT_OK) return PyLong_FromUnsignedLongLong(it->offset);
   if (code == -1) return NULL;
@@ -190,7 +197,7 @@ static PyObject *publish_batch(PyObject *object, PyObject *const *args, Py_ssize
 static int32_t try_flush(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_publisher_flush(context, short_slice(timeout_ns), detail);
+  code = leat_publisher_flush(context, timeout_ns, detail);
   return is_just_late(context, code, *detail) ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -203,7 +210,7 @@ static PyObject *flush(PyObject *object, PyObject *const *args, Py_ssize_t count
   int32_t code = LEAT_OK;
   if (!parse_arguments("flush", args, count, names, wanted, 0, &timeout)) return NULL;
   if (!parse_timeout(timeout, &timeout_ns) || !handle_enter(self)) return NULL;
-  code = wait_for(self, timeout_ns, try_flush, self->pointer, &detail);
+  code = wait_for(self, timeout_ns, SHORT_SLICES, try_flush, self->pointer, &detail);
   publisher_leave((Publisher *)object);
   if (code == -1) return NULL;
   if (code != LEAT_OK)
@@ -282,6 +289,50 @@ static PyObject *room_fd(PyObject *object, PyObject *const *args, Py_ssize_t cou
   return fd_or(code, fd, detail);
 }
 
+// The partition of a key, as the library computes it (and Kafka).
+static uint32_t partition_of_key(leat_bytes key, uint32_t partitions) {
+  const uint32_t multiplier = 0x5bd1e995;
+  const uint8_t *at = key.data;
+  uint32_t size = (uint32_t)key.size;
+  uint32_t hash = 0x9747b28c ^ size;
+  for (; size >= 4; at += 4, size -= 4) {
+    uint32_t word = 0;
+    memcpy(&word, at, sizeof word);
+    word *= multiplier;
+    word ^= word >> 24;
+    hash = (hash * multiplier) ^ (word * multiplier);
+  }
+  if (size >= 3) hash ^= (uint32_t)at[2] << 16;
+  if (size >= 2) hash ^= (uint32_t)at[1] << 8;
+  if (size >= 1) hash = (hash ^ at[0]) * multiplier;
+  hash = (hash ^ (hash >> 13)) * multiplier;
+  hash ^= hash >> 15;
+  return (hash & 0x7fffffff) % partitions;
+}
+
+// _room_fd(partition, key), for asyncio: of the partition that a record with these goes to.
+static PyObject *room_fd_of(PyObject *object, PyObject *args) {
+  Publisher *self = (Publisher *)object;
+  PyObject *number = NULL;
+  PyObject *key = NULL;
+  leat_bytes bytes = {NULL, 0};
+  Arena arena = {NULL};
+  uint32_t partition = LEAT_ANY_PARTITION;
+  int32_t fd = -1;
+  int32_t detail = 0;
+  int32_t code = LEAT_OK;
+  if (!PyArg_ParseTuple(args, "OO", &number, &key) || !parse_partition(number, &partition)) return NULL;
+  if (number == Py_None && key != Py_None) {
+    if (!arena_bytes(&arena, key, "key", &bytes)) return NULL;
+    partition = partition_of_key(bytes, self->partitions);
+    arena_end(&arena);
+  }
+  if (!handle_enter(&self->base)) return NULL;
+  code = leat_publisher_room_fd(self->base.pointer, partition, &fd, &detail);
+  handle_leave(&self->base);
+  return fd_or(code, fd, detail);
+}
+
 static PyObject *get_max_record_size(PyObject *object, void *closure) {
   Handle *self = (Handle *)object;
   uint64_t bytes = 0;
@@ -307,26 +358,46 @@ static PyObject *get_partition(PyObject *object, void *closure) {
 #define FAST (METH_FASTCALL | METH_KEYWORDS)
 static PyMethodDef publisher_methods[] = {
     {"publish", (PyCFunction)(void (*)(void))publish, FAST,
-     PyDoc_STR("publish(value, key=None, headers=None, partition=None, timeout=None) -> offset")},
+     SIGNED("publish($self, /, value, key=None, headers=None, partition=None, timeout=None)",
+            "Publishes one record and returns its offset.\n\nvalue, key: bytes-like\nheaders: a dict of bytes, or pairs\npartition: None: that of the key, or the publisher's\ntimeout: seconds to wait for room, and for stable storage; None: for ever; 0: raises Full")},
     {"publish_batch", (PyCFunction)(void (*)(void))publish_batch, FAST,
-     PyDoc_STR("publish_batch(values, partition=None, timeout=None) -> offset of the first")},
+     SIGNED("publish_batch($self, /, values, partition=None, timeout=None)",
+            "Publishes several records, which become visible together. Returns the offset of the first.\n\nvalues: bytes-like objects, or records as NewRecord; together at most half a segment\npartition: None: the publisher's; keys choose none\ntimeout: as of publish()")},
     {"claim", (PyCFunction)(void (*)(void))publisher_claim, FAST,
-     PyDoc_STR("claim(size, timeout=None): room to write a value in place, for `with`.")},
+     SIGNED("claim($self, /, size, timeout=None)",
+            "Room to write a value of `size` bytes in place, for `with`.")},
     {"flush", (PyCFunction)(void (*)(void))flush, FAST,
-     PyDoc_STR("flush(timeout=None): waits until all that it published is on stable storage.")},
-    {"request_sync", request_sync, METH_NOARGS, PyDoc_STR("As flush(), but does not wait.")},
+     SIGNED("flush($self, /, timeout=None)",
+            "Waits until all that it published is on stable storage; NotDurable if it is not in time.")},
+    {"request_sync", request_sync, METH_NOARGS, SIGNED("request_sync($self, /)",
+            "Asks for what flush() waits for, and does not wait.")},
     {"durable_offset", (PyCFunction)(void (*)(void))durable_offset, FAST,
-     PyDoc_STR("durable_offset(partition=None): everything before is on stable storage.")},
+     SIGNED("durable_offset($self, /, partition=None)",
+            "Everything in the partition before this offset is on stable storage.")},
     {"last_offset", last_offset, METH_NOARGS,
-     PyDoc_STR("Of what was published last with acknowledge='durable', or None.")},
+     SIGNED("last_offset($self, /)",
+            "Of what was published last with acknowledge='durable', or None.")},
     {"durable_fd", durable_fd, METH_NOARGS,
-     PyDoc_STR("Readable when durable_offset() may have moved.")},
+     SIGNED("durable_fd($self, /)",
+            "A descriptor that is readable when durable_offset() may have moved.")},
     {"room_fd", (PyCFunction)(void (*)(void))room_fd, FAST,
-     PyDoc_STR("room_fd(partition=None): readable when there may be room after leat.Full.")},
+     SIGNED("room_fd($self, /, partition=None)",
+            "A descriptor that is readable when there may be room after Full.")},
+    {"publish_async", (PyCFunction)(void (*)(void))publish_async, METH_VARARGS | METH_KEYWORDS,
+     SIGNED("publish_async($self, /, value, key=None, headers=None, partition=None, timeout=None)",
+            "publish() for asyncio: other tasks run while it waits. Tasks publish in the order of their calls.\n\nA task that is cancelled while it waits for room has published nothing.")},
+    {"publish_batch_async", (PyCFunction)(void (*)(void))publish_batch_async, METH_VARARGS | METH_KEYWORDS,
+     SIGNED("publish_batch_async($self, /, values, partition=None, timeout=None)",
+            "publish_batch() for asyncio, as publish_async().")},
+    {"flush_async", (PyCFunction)(void (*)(void))flush_async, METH_VARARGS | METH_KEYWORDS,
+     SIGNED("flush_async($self, /, timeout=None)",
+            "flush() for asyncio.")},
+    {"_room_fd", room_fd_of, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef publisher_fields[] = {
-    {"max_record_size", get_max_record_size, NULL, NULL, NULL},
+    {"max_record_size", get_max_record_size, NULL,
+     PyDoc_STR("In bytes: key, headers, timestamp and value together, encoded."), NULL},
     {"partition", get_partition, NULL, PyDoc_STR("Of records that have no key."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -159,8 +159,8 @@ static PyObject *show_record(PyObject *self) {
 static PyMemberDef record_members[] = {
     {"value", T_OBJECT_EX, offsetof(Record, value), READONLY, PyDoc_STR("The bytes.")},
     {"key", T_OBJECT, offsetof(Record, key), READONLY, PyDoc_STR("Bytes, or None.")},
-    {"offset", T_ULONGLONG, offsetof(Record, offset), READONLY, NULL},
-    {"partition", T_USHORT, offsetof(Record, partition), READONLY, NULL},
+    {"offset", T_ULONGLONG, offsetof(Record, offset), READONLY, PyDoc_STR("Its number in the partition.")},
+    {"partition", T_USHORT, offsetof(Record, partition), READONLY, PyDoc_STR("The number of its partition.")},
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef record_fields[] = {
@@ -256,7 +256,7 @@ static PyObject *show_gap(PyObject *self) {
 static PyMemberDef gap_members[] = {
     {"offset", T_ULONGLONG, offsetof(Gap, offset), READONLY, PyDoc_STR("The first one.")},
     {"count", T_ULONGLONG, offsetof(Gap, count), READONLY, PyDoc_STR("How many offsets.")},
-    {"partition", T_USHORT, offsetof(Gap, partition), READONLY, NULL},
+    {"partition", T_USHORT, offsetof(Gap, partition), READONLY, PyDoc_STR("The number of its partition.")},
     {NULL, 0, 0, 0, NULL},
 };
 static PyGetSetDef gap_fields[] = {

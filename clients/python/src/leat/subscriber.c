@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 PyTypeObject *subscriber_type;
 
@@ -54,7 +55,6 @@ PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
   if (!parse_options("subscriber", given, subscriber_options, &options, &arena)) return NULL;
   spin_ns = options.spin_ns;
   options.spin_ns = 0;
-  options.any_thread = 1;
   options.interruptible = 1;
   if (!handle_enter(topic)) return NULL;
   Py_BEGIN_ALLOW_THREADS
@@ -63,7 +63,9 @@ PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
   handle_leave(topic);
   if (code != LEAT_OK) return raise_code(code, detail);
   made = handle_new(subscriber_type, &subscriber_kind, subscriber);
-  if (made != NULL) ((Handle *)made)->spin_ns = spin_ns;
+  if (made == NULL) return NULL;
+  ((Handle *)made)->spin_ns = spin_ns;
+  handle_mark_unused(made);
   return made;
 }
 
@@ -81,6 +83,7 @@ int reading_begin(Subscriber *self, Reading *reading, uint32_t limit) {
   reading->records = reading->few;
   reading->capacity = limit;
   reading->count = 0;
+  reading->is_ready = 1;
   if (self->view != NULL && self->base.users == 0 && !self->base.is_closing) {
     PyErr_SetString(PyExc_BufferError, "the batch of view() has not ended");
     return 0;
@@ -90,7 +93,10 @@ int reading_begin(Subscriber *self, Reading *reading, uint32_t limit) {
     PyErr_NoMemory();
     return 0;
   }
-  if (handle_enter(&self->base)) return 1;
+  if (handle_enter(&self->base)) {
+    handle_mark_used(&self->base);
+    return 1;
+  }
   if (reading->records != reading->few) free(reading->records);
   return 0;
 }
@@ -98,6 +104,20 @@ int reading_begin(Subscriber *self, Reading *reading, uint32_t limit) {
 void reading_end(Reading *reading) {
   if (reading->records != reading->few) free(reading->records);
   handle_leave(&reading->subscriber->base);
+}
+
+// Takes nothing in a call that waits. What a view shows cannot be kept for a later call: so signals are handled between
+// waiting and taking.
+static int32_t try_view(void *context, int64_t timeout_ns, int32_t *detail) {
+  Reading *reading = context;
+  int32_t code = LEAT_OK;
+  if (reading->is_ready) {
+    reading->is_ready = 0;
+    return try_receive(reading, 0, detail);
+  }
+  code = leat_subscriber_wait(reading->subscriber->base.pointer, timeout_ns);
+  reading->is_ready = code == LEAT_OK;
+  return code == LEAT_OK ? LEAT_ERR_INTERRUPTED : code;
 }
 
 // Waits for records. 0 with an exception, except that there need not be any in time if `may_be_none`.
@@ -108,7 +128,7 @@ int reading_some(Reading *reading, int64_t timeout_ns, int may_be_none) {
     code = leat_subscriber_poll(reading->subscriber->base.pointer, reading->records,
                                 reading->capacity, &reading->count, &detail);
   else
-    code = wait_for(&reading->subscriber->base, timeout_ns, try_receive, reading, &detail);
+    code = wait_for(&reading->subscriber->base, timeout_ns, LONG_SLICES, try_receive, reading, &detail);
   if (code == LEAT_OK) return 1;
   if (may_be_none && (code == LEAT_ERR_TIMEOUT || code == LEAT_ERR_STOPPED)) return 1;
   if (code != -1) raise_code(code, detail);
@@ -131,33 +151,25 @@ static PyObject *list_of(const Reading *reading, uint32_t first) {
   return list;
 }
 
-// ---- What read_into() and read_values() left ----------------------------------------------------
-
-PyObject *pending_peek(const Subscriber *self) {
-  return PyList_GetItem(self->pending, self->pending_at);
-}
-
-PyObject *pending_take(Subscriber *self) {
-  PyObject *entry = Py_NewRef(pending_peek(self));
-  if (++self->pending_at == PyList_Size(self->pending)) Py_CLEAR(self->pending);
-  return entry;
-}
-
-static PyObject *take_all_pending(Subscriber *self, uint32_t limit) {
-  PyObject *list = PyList_GetSlice(self->pending, self->pending_at, self->pending_at + limit);
-  if (list == NULL) return NULL;
-  self->pending_at += PyList_Size(list);
-  if (self->pending_at == PyList_Size(self->pending)) Py_CLEAR(self->pending);
-  return list;
-}
-
 // Keeps what was read from `first` on for the next call. 0 with an exception.
 int pending_keep(Reading *reading, uint32_t first) {
   Subscriber *self = reading->subscriber;
   if (first == reading->count) return 1;
-  self->pending = list_of(reading, first);
-  self->pending_at = 0;
-  return self->pending != NULL;
+  self->base.pending = list_of(reading, first);
+  self->base.pending_at = 0;
+  return self->base.pending != NULL;
+}
+
+int reading_check_signals(Reading *reading) {
+  PyObject *type = NULL;
+  PyObject *value = NULL;
+  PyObject *trace = NULL;
+  if (reading->count == 0 || PyErr_CheckSignals() == 0) return 1;
+  PyErr_Fetch(&type, &value, &trace);
+  Py_CLEAR(reading->subscriber->base.pending);  // What is there was read with it.
+  (void)pending_keep(reading, 0);
+  PyErr_Restore(type, value, trace);
+  return 0;
 }
 
 // ---- Calls that read ----------------------------------------------------------------------------
@@ -166,10 +178,11 @@ static PyObject *read_list(Subscriber *self, uint32_t limit, int64_t timeout_ns,
   Reading reading;
   PyObject *list = NULL;
   if (!reading_begin(self, &reading, limit)) return NULL;
-  if (self->pending != NULL)
-    list = take_all_pending(self, limit);
+  if (self->base.pending != NULL)
+    list = pending_take_some(&self->base, limit);
   else if (reading_some(&reading, timeout_ns, may_be_none))
     list = list_of(&reading, 0);
+  list = deliver(&self->base, list, 0);
   reading_end(&reading);
   return list;
 }
@@ -197,10 +210,11 @@ static PyObject *read_one(Subscriber *self, int64_t timeout_ns) {
   Reading reading;
   PyObject *entry = NULL;
   if (!reading_begin(self, &reading, 1)) return NULL;
-  if (self->pending != NULL)
-    entry = pending_take(self);
+  if (self->base.pending != NULL)
+    entry = pending_take(&self->base);
   else if (reading_some(&reading, timeout_ns, 0))
     entry = entry_new(&reading.records[0]);
+  entry = deliver(&self->base, entry, 1);
   reading_end(&reading);
   return entry;
 }
@@ -220,6 +234,13 @@ static PyObject *next_entry(PyObject *object) {
   return end_iteration(read_one((Subscriber *)object, LEAT_FOREVER));
 }
 
+static int reading_view(Reading *reading, int64_t timeout_ns) {
+  int32_t detail = 0;
+  const int32_t code = wait_for(&reading->subscriber->base, timeout_ns, LONG_SLICES, try_view, reading, &detail);
+  if (code != LEAT_OK && code != -1) raise_code(code, detail);
+  return code == LEAT_OK;
+}
+
 static PyObject *view(PyObject *object, PyObject *const *args, Py_ssize_t count, PyObject *names) {
   static const char *const wanted[] = {"limit", "timeout", NULL};
   Subscriber *self = (Subscriber *)object;
@@ -232,9 +253,9 @@ static PyObject *view(PyObject *object, PyObject *const *args, Py_ssize_t count,
   if (!parse_arguments("view", args, count, names, wanted, 0, given)) return NULL;
   if (!parse_limit(given[0], &limit) || !parse_timeout(given[1], &timeout_ns)) return NULL;
   if (!reading_begin(self, &reading, limit)) return NULL;
-  if (self->pending != NULL) {
-    PyErr_SetString(PyExc_ValueError, "entries are left of read_into(): receive() them first");
-  } else if (reading_some(&reading, timeout_ns, 0)) {
+  if (self->base.pending != NULL) {
+    PyErr_SetString(PyExc_ValueError, "the subscriber has kept entries of an earlier call: receive() them first");
+  } else if (reading_view(&reading, timeout_ns)) {
     entries = malloc(reading.count * sizeof(leat_record));
     if (entries != NULL) {
       memcpy(entries, reading.records, reading.count * sizeof(leat_record));
@@ -263,8 +284,8 @@ static PyObject *wait(PyObject *object, PyObject *const *args, Py_ssize_t count,
   int32_t code = LEAT_OK;
   if (!parse_arguments("wait", args, count, names, wanted, 0, &given)) return NULL;
   if (!parse_timeout(given, &timeout_ns) || !handle_enter(&self->base)) return NULL;
-  if (self->pending == NULL)
-    code = wait_for(&self->base, timeout_ns, try_wait, self->base.pointer, &detail);
+  if (self->base.pending == NULL)
+    code = wait_for(&self->base, timeout_ns, LONG_SLICES, try_wait, self->base.pointer, &detail);
   handle_leave(&self->base);
   if (code == -1) return NULL;
   if (code != LEAT_OK) return raise_code(code, detail);
@@ -314,7 +335,7 @@ static int enter_all(PyObject *tuple, WaitAny *any) {
 static int has_pending(const WaitAny *any) {
   uint32_t i = 0;
   for (; i < any->count; ++i) {
-    if (any->objects[i]->pending != NULL) return (int)i;
+    if (any->objects[i]->base.pending != NULL) return (int)i;
   }
   return -1;
 }
@@ -341,7 +362,7 @@ PyObject *subscriber_wait_any(PyObject *module, PyObject *const *args, Py_ssize_
     const int pending = has_pending(&any);
     any.index = pending < 0 ? 0 : (uint32_t)pending;
     code = pending >= 0 ? LEAT_OK
-                        : wait_for(&any.objects[0]->base, timeout_ns, try_wait_any, &any, &detail);
+                        : wait_for(&any.objects[0]->base, timeout_ns, LONG_SLICES, try_wait_any, &any, &detail);
   }
   while (any.count > 0) handle_leave(&any.objects[--any.count]->base);
   Py_DECREF(tuple);
@@ -365,11 +386,11 @@ static PyObject *wait_fd(PyObject *object, PyObject *none) {
 
 // The offset of the first entry of a partition that was read and not delivered yet.
 static int find_pending(const Subscriber *self, uint32_t partition, uint64_t *offset) {
-  const Py_ssize_t count = self->pending == NULL ? 0 : PyList_Size(self->pending);
-  Py_ssize_t i = self->pending_at;
+  const Py_ssize_t count = self->base.pending == NULL ? 0 : PyList_Size(self->base.pending);
+  Py_ssize_t i = self->base.pending_at;
   for (; i < count; ++i) {
     uint32_t of = 0;
-    *offset = offset_of(PyList_GetItem(self->pending, i), &of);
+    *offset = offset_of(PyList_GetItem(self->base.pending, i), &of);
     if (of == partition) return 1;
   }
   return 0;
@@ -405,42 +426,49 @@ static PyObject *is_lossy(PyObject *object, PyObject *none) {
 
 // ---- Type ---------------------------------------------------------------------------------------
 
-static void drop(PyObject *object) {
-  Py_CLEAR(((Subscriber *)object)->pending);
-  handle_dealloc(object);
-}
-
 #define FAST (METH_FASTCALL | METH_KEYWORDS)
 static PyMethodDef subscriber_methods[] = {
     {"poll", (PyCFunction)(void (*)(void))poll, FAST,
-     PyDoc_STR("poll(limit=64) -> list: what is there now, oldest first.")},
+     SIGNED("poll($self, /, limit=64)",
+            "What is there now, oldest first: a list of Record and Gap.")},
     {"receive", (PyCFunction)(void (*)(void))receive, FAST,
-     PyDoc_STR("receive(timeout=None): the next Record or Gap.")},
+     SIGNED("receive($self, /, timeout=None)",
+            "The next Record or Gap. Waits so many seconds, or for ever.")},
     {"receive_batch", (PyCFunction)(void (*)(void))receive_batch, FAST,
-     PyDoc_STR("receive_batch(limit=64, timeout=None) -> list: waits for the first.")},
+     SIGNED("receive_batch($self, /, limit=64, timeout=None)",
+            "A list of up to `limit` entries. Waits for the first.")},
     {"read_values", (PyCFunction)(void (*)(void))subscriber_read_values, FAST,
-     PyDoc_STR("read_values(limit=64, timeout=0) -> list of bytes")},
+     SIGNED("read_values($self, /, limit=64, timeout=0)",
+            "A list of values, as bytes. ValueError if a Gap comes next.")},
     {"read_into", (PyCFunction)(void (*)(void))subscriber_read_into, FAST,
-     PyDoc_STR("read_into(array, timeout=0) -> rows: fills the rows of an array with values.")},
+     SIGNED("read_into($self, /, array, timeout=0)",
+            "Fills the rows of an array with values of that size. Returns how many.")},
     {"view", (PyCFunction)(void (*)(void))view, FAST,
-     PyDoc_STR("view(limit=64, timeout=None): a batch to read in place, for `with`.")},
+     SIGNED("view($self, /, limit=64, timeout=None)",
+            "A batch to read in place, for `with`. Waits for the first entry.")},
     {"wait", (PyCFunction)(void (*)(void))wait, FAST,
-     PyDoc_STR("wait(timeout=None): until poll() may have something to do.")},
+     SIGNED("wait($self, /, timeout=None)",
+            "Until poll() may have something to do.")},
     {"wait_fd", wait_fd, METH_NOARGS,
-     PyDoc_STR("A descriptor that is readable then; after it, poll until there is nothing.")},
-    {"fileno", wait_fd, METH_NOARGS, PyDoc_STR("The same, for select and selectors.")},
+     SIGNED("wait_fd($self, /)",
+            "A descriptor that is readable when there may be something; then poll until there is nothing.")},
+    {"fileno", wait_fd, METH_NOARGS, SIGNED("fileno($self, /)",
+            "The same as wait_fd(), for select and selectors.")},
     {"offset", (PyCFunction)(void (*)(void))offset, FAST,
-     PyDoc_STR("offset(partition=0): of the next record.")},
-    {"is_lossy", is_lossy, METH_NOARGS, PyDoc_STR("Whether it may be overtaken.")},
+     SIGNED("offset($self, /, partition=0)",
+            "Of the next record.")},
+    {"is_lossy", is_lossy, METH_NOARGS, SIGNED("is_lossy($self, /)",
+            "Whether publishers may overtake it.")},
     {"receive_async", (PyCFunction)(void (*)(void))receive_async, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("receive_async(timeout=None): receive() for asyncio.")},
+     SIGNED("receive_async($self, /, timeout=None)",
+            "receive() for asyncio. A task that is cancelled has taken nothing.")},
     {"receive_batch_async", (PyCFunction)(void (*)(void))receive_batch_async,
      METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("receive_batch_async(limit=64, timeout=None): receive_batch() for asyncio.")},
+     SIGNED("receive_batch_async($self, /, limit=64, timeout=None)",
+            "receive_batch() for asyncio. A task that is cancelled has taken nothing.")},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot subscriber_slots[] = {
-    {Py_tp_dealloc, (void *)drop},
     {Py_tp_methods, subscriber_methods},
     {Py_tp_iter, (void *)itself},
     {Py_tp_iternext, (void *)next_entry},

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 PyTypeObject *topic_type;
 
@@ -130,7 +131,7 @@ static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
     return NULL;
   opening.place = place.place;
   opening.place.interruptible = 1;
-  code = wait_for(NULL, place.timeout_ns, try_open, &opening, &detail);
+  code = wait_for(NULL, place.timeout_ns, LONG_SLICES, try_open, &opening, &detail);
   arena_end(&arena);
   if (code == -1) return NULL;
   if (code != LEAT_OK)
@@ -256,7 +257,7 @@ static PyObject *shrink(PyObject *self, PyObject *none) {
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_topic_repair_interruptible(topic, short_slice(timeout_ns), detail);
+  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
   return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 
@@ -269,7 +270,7 @@ static PyObject *repair(PyObject *self, PyObject *const *args, Py_ssize_t count,
   int32_t code = LEAT_OK;
   if (!parse_arguments("repair", args, count, names, wanted, 0, &timeout)) return NULL;
   if (!parse_timeout(timeout, &timeout_ns) || !handle_enter(handle)) return NULL;
-  code = wait_for(handle, timeout_ns, try_repair, handle->pointer, &detail);
+  code = wait_for(handle, timeout_ns, SHORT_SLICES, try_repair, handle->pointer, &detail);
   handle_leave(handle);
   if (code == -1) return NULL;
   if (code != LEAT_OK)
@@ -280,38 +281,53 @@ static PyObject *repair(PyObject *self, PyObject *const *args, Py_ssize_t count,
 #define WITH_OPTIONS (METH_VARARGS | METH_KEYWORDS)
 static PyMethodDef topic_methods[] = {
     {"create", (PyCFunction)(void (*)(void))create, WITH_OPTIONS | METH_STATIC,
-     PyDoc_STR("create(name, **options): creates a topic and opens it.")},
+     SIGNED("create" TOPIC_SIGNATURE,
+            "Creates a topic and opens it. Makes the directory if it is missing.\n\n" TOPIC_OPTIONS)},
     {"open", (PyCFunction)(void (*)(void))open_topic, WITH_OPTIONS | METH_STATIC,
-     PyDoc_STR("open(name, *, timeout=0, ...): opens it; waits until it was created.")},
+     SIGNED("open(name, /, *, timeout=0, directory=None, data_directory=None)",
+            "Opens a topic, and waits until it was created.\n\ntimeout: seconds; None waits for ever\n" PLACE_OPTIONS)},
     {"open_or_create", (PyCFunction)(void (*)(void))open_or_create, WITH_OPTIONS | METH_STATIC,
-     PyDoc_STR("open_or_create(name, **options): options apply only if it creates the topic.")},
+     SIGNED("open_or_create" TOPIC_SIGNATURE,
+            "Opens the topic if it exists, whatever its options are; otherwise creates it.\n\n" TOPIC_OPTIONS)},
     {"delete", (PyCFunction)(void (*)(void))delete_topic, WITH_OPTIONS | METH_STATIC,
-     PyDoc_STR("delete(name, *, force=False, ...): deletes it and frees its name.")},
+     SIGNED("delete(name, /, *, force=False, directory=None, data_directory=None)",
+            "Deletes a topic and frees its name.\n\nforce: also while it is in use; its users get Deleted\n" PLACE_OPTIONS)},
     {"list", (PyCFunction)(void (*)(void))list_topics, WITH_OPTIONS | METH_STATIC,
-     PyDoc_STR("list(...): the names of all topics.")},
+     SIGNED("list(*, directory=None, data_directory=None)",
+            "The names of all topics.\n\n" PLACE_OPTIONS)},
     {"publisher", (PyCFunction)(void (*)(void))topic_publisher, WITH_OPTIONS,
-     PyDoc_STR("publisher(*, exclusive, partition, acknowledge): makes a Publisher.")},
+     SIGNED("publisher($self, /, *, partition=None, exclusive=False, acknowledge=None)",
+            "Makes a Publisher.\n\npartition: of records without a key; None: in turn\nexclusive: the topic's only publisher, which is faster\nacknowledge: when publishing returns: 'committed', or 'durable': the record is on stable storage;\n    None: as the topic says")},
     {"subscriber", (PyCFunction)(void (*)(void))topic_subscriber, WITH_OPTIONS,
-     PyDoc_STR("subscriber(*, from_, gating, in_place, ...): makes a Subscriber.")},
+     SIGNED("subscriber($self, /, *, from_='end', partition=None, gating=True, in_place=False, read=None, spin=2e-05, patience=2e-05)",
+            "Makes a Subscriber.\n\nfrom_: 'end', 'beginning', or leat.From.offset(n), .last(n), .time_ms(ms)\npartition: only this one; None: all\ngating: publishers keep what it has not read; otherwise it may be overtaken\nin_place: not gating, but keeps the segment that it reads instead of copying\nread: 'committed', or 'durable': only what is on stable storage; None: as the topic says\n" READER_OPTIONS)},
     {"group", (PyCFunction)(void (*)(void))topic_group, WITH_OPTIONS,
-     PyDoc_STR("group(name, **options): opens a group or creates it.")},
-    {"find_group", topic_find_group, METH_O, PyDoc_STR("find_group(name): opens a group.")},
+     SIGNED("group($self, name, /, *, from_='end', mode='at_least_once', by_key=False, members=64, in_flight=1024, max_deliveries=0, on_expired='start', lease=0)",
+            "Opens the consumer group, or creates it; the options apply only then.\n\nfrom_: as of subscriber()\nmode: 'at_least_once' or 'at_most_once'\nby_key: records of one key go to one member at a time, in order\nmembers: at a time; 1 to 255\nin_flight: records that a member may hold; 1 to 65536\nmax_deliveries: then a record goes to the dead-letter topic; at most 65534; 0: no limit\non_expired: durable topics: where a group goes on whose next record retention has deleted: 'start',\n    'end', or 'stop'\nlease: seconds; a record that is held for longer goes to another member; 0: never")},
+    {"find_group", topic_find_group, METH_O, SIGNED("find_group($self, name, /)",
+            "Opens a consumer group that exists.")},
     {"delete_group", (PyCFunction)(void (*)(void))topic_delete_group, WITH_OPTIONS,
-     PyDoc_STR("delete_group(name, *, force=False)")},
-    {"group_names", topic_group_names, METH_NOARGS, NULL},
-    {"info", info, METH_NOARGS, PyDoc_STR("What `leat topic info --json` prints, as a dict.")},
+     SIGNED("delete_group($self, name, /, *, force=False)",
+            "Deletes a consumer group.\n\nforce: also while it has members; they get Closed")},
+    {"group_names", topic_group_names, METH_NOARGS, SIGNED("group_names($self, /)",
+            "The names of its consumer groups.")},
+    {"info", info, METH_NOARGS, SIGNED("info($self, /)",
+            "What `leat topic info --json` prints, as a dict.")},
     {"set_max_capacity", set_max_capacity, METH_O,
-     PyDoc_STR("Policy grow: how far each partition may grow, in bytes.")},
-    {"shrink", shrink, METH_NOARGS, PyDoc_STR("Policy grow: frees idle memory.")},
+     SIGNED("set_max_capacity($self, max_capacity_bytes, /)",
+            "Policy grow: how far each partition may grow, in bytes.")},
+    {"shrink", shrink, METH_NOARGS, SIGNED("shrink($self, /)",
+            "Policy grow: frees idle memory. Returns how many bytes.")},
     {"repair", (PyCFunction)(void (*)(void))repair, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("repair(timeout=None): makes a durable topic writable again.")},
+     SIGNED("repair($self, /, timeout=None)",
+            "Makes a durable topic writable again after its disk had failed. Waits so many seconds.")},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef topic_fields[] = {
-    {"name", get_name, NULL, NULL, NULL},
+    {"name", get_name, NULL, PyDoc_STR("Its name."), NULL},
     {"max_record_size", get_max_record_size, NULL,
      PyDoc_STR("In bytes: key, headers, timestamp and value together, encoded."), NULL},
-    {"partitions", get_partitions, NULL, NULL, NULL},
+    {"partitions", get_partitions, NULL, PyDoc_STR("How many there are."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot topic_slots[] = {

@@ -16,14 +16,14 @@ static int refuse_gap(void) {
 static PyObject *pending_values(Subscriber *self, uint32_t limit) {
   PyObject *values = PyList_New(0);
   if (values == NULL) return NULL;
-  if (is_gap_object(pending_peek(self)) && !refuse_gap()) Py_CLEAR(values);
-  while (values != NULL && self->pending != NULL && limit-- > 0) {
-    PyObject *entry = pending_peek(self);
+  if (is_gap_object(pending_peek(&self->base)) && !refuse_gap()) Py_CLEAR(values);
+  while (values != NULL && self->base.pending != NULL && limit-- > 0) {
+    PyObject *entry = pending_peek(&self->base);
     if (is_gap_object(entry)) break;
     if (PyList_Append(values, value_of(entry)) != 0)
       Py_CLEAR(values);
     else
-      Py_DECREF(pending_take(self));
+      Py_DECREF(pending_take(&self->base));
   }
   return values;
 }
@@ -65,10 +65,11 @@ PyObject *subscriber_read_values(PyObject *object, PyObject *const *args, Py_ssi
   if (!parse_limit(given[0], &limit)) return NULL;
   if (given[1] != NULL && !parse_timeout(given[1], &timeout_ns)) return NULL;
   if (!reading_begin(self, &reading, limit)) return NULL;
-  if (self->pending != NULL)
+  if (self->base.pending != NULL)
     values = pending_values(self, limit);
   else if (reading_some(&reading, timeout_ns, timeout_ns == 0))
     values = values_of(&reading);
+  if (values != NULL && !reading_check_signals(&reading)) Py_CLEAR(values);
   reading_end(&reading);
   return values;
 }
@@ -97,14 +98,14 @@ static void put_row(Rows *rows, const void *value) {
 
 // 0 with an exception: the first entry does not fit. 1: go on. 2: a later one does not fit.
 static int put_pending(Subscriber *self, Rows *rows) {
-  while (self->pending != NULL && rows->left > 0) {
-    PyObject *value = value_of(pending_peek(self));
+  while (self->base.pending != NULL && rows->left > 0) {
+    PyObject *value = value_of(pending_peek(&self->base));
     if (value == NULL || (uint64_t)PyBytes_Size(value) != rows->row_bytes) {
       if (rows->done != 0) return 2;
       return value == NULL ? refuse_gap() : refuse_size(rows, (uint64_t)PyBytes_Size(value));
     }
     put_row(rows, PyBytes_AsString(value));
-    Py_DECREF(pending_take(self));
+    Py_DECREF(pending_take(&self->base));
   }
   return 1;
 }
@@ -141,6 +142,10 @@ static int fill_rows(Subscriber *self, Rows *rows, int64_t timeout_ns) {
       break;
     }
     if (reading.count == 0) break;
+    if (rows->done == 0 && !reading_check_signals(&reading)) {
+      going = 0;
+      break;
+    }
     going = put_read(&reading, rows);
   }
   reading_end(&reading);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "_leat.h"
+#include "docs.h"
 
 struct View {
   PyObject_HEAD
@@ -114,7 +115,8 @@ static PyObject *item(PyObject *self, Py_ssize_t index) {
 }
 
 static PyMethodDef view_methods[] = {
-    {"release", release, METH_NOARGS, PyDoc_STR("Ends the batch.")},
+    {"release", release, METH_NOARGS, SIGNED("release($self, /)",
+            "Ends the batch.")},
     {"__enter__", enter, METH_NOARGS, NULL},
     {"__exit__", leave, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -186,13 +188,13 @@ static PyGetSetDef record_fields[] = {
     {"key", get_key, NULL, PyDoc_STR("Bytes, copied, or None."), NULL},
     {"headers", get_headers, NULL, PyDoc_STR("Pairs of a name and a value, both bytes, copied."),
      NULL},
-    {"timestamp_ms", get_timestamp, NULL, NULL, NULL},
+    {"timestamp_ms", get_timestamp, NULL, PyDoc_STR("Since 1970; None without a timestamp."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 #define AT(name) (offsetof(RecordView, record) + offsetof(leat_record, name))
 static PyMemberDef record_members[] = {
-    {"offset", T_ULONGLONG, AT(offset), READONLY, NULL},
-    {"partition", T_USHORT, AT(partition), READONLY, NULL},
+    {"offset", T_ULONGLONG, AT(offset), READONLY, PyDoc_STR("Its number in the partition.")},
+    {"partition", T_USHORT, AT(partition), READONLY, PyDoc_STR("The number of its partition.")},
     {NULL, 0, 0, 0, NULL},
 };
 static PyType_Slot record_slots[] = {

@@ -9,7 +9,14 @@
 // A signal that arrives in the microseconds before a sleep does not end it: the slice has to end. At random moments most
 // of those hit the first sleep, so that is short. The later ones are long, because waking up is all that an idle wait
 // costs: 50 to 90 us, so four times a second are 0.04 % of a CPU at most.
-enum { FIRST_SLICE_NS = 5 * 1000 * 1000, LONGEST_SLICE_NS = 250 * 1000 * 1000 };
+enum {
+  FIRST_SLICE_NS = 5 * 1000 * 1000,
+  SHORT_SLICE_NS = 50 * 1000 * 1000,
+  LONG_SLICE_NS = 250 * 1000 * 1000,
+  HANDED_OVER_NS = 2000 * 1000 * 1000,
+  // Between two attempts of a publisher whose room its own thread's readers hold, while another thread may take these.
+  OTHERS_NS = 2 * 1000 * 1000
+};
 
 static int64_t now_ns(void) {
   struct timespec now;
@@ -32,22 +39,49 @@ static int32_t spin(Attempt attempt, void *context, int64_t until, int32_t *deta
   return code;
 }
 
-int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
+// Whether no other thread runs code of Python.
+static int is_only_thread(void) {
+  PyObject *function = PySys_GetObject("_current_frames");  // Borrowed.
+  PyObject *frames = function == NULL ? NULL : PyObject_CallNoArgs(function);
+  const Py_ssize_t count = frames == NULL ? 0 : PyDict_Size(frames);
+  Py_XDECREF(frames);
+  PyErr_Clear();
+  return count == 1;
+}
+
+static int64_t longest_slice(Slices slices) {
+  if (slices == LONG_SLICES) return LONG_SLICE_NS;
+  return slices == ROOM_SLICES && are_handles_unused() && is_only_thread() ? HANDED_OVER_NS : SHORT_SLICE_NS;
+}
+
+// What the attempt returned, or LEAT_ERR_TIMEOUT, after a pause, if other threads may change that.
+static int32_t unless_others_read(int32_t code, int64_t slice) {
+  const struct timespec pause = {0, slice < OTHERS_NS ? slice : OTHERS_NS};
+  if (code != LEAT_ERR_WOULD_DEADLOCK || is_only_thread()) return code;
+  Py_BEGIN_ALLOW_THREADS
+  (void)nanosleep(&pause, NULL);
+  Py_END_ALLOW_THREADS
+  return LEAT_ERR_TIMEOUT;
+}
+
+int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
                  int32_t *detail) {
   int64_t now = 0;
   int64_t deadline = INT64_MAX;
   int64_t spin_until = 0;
-  int64_t longest = FIRST_SLICE_NS;
+  int64_t next = FIRST_SLICE_NS;
+  int64_t longest = 0;
   int32_t code = LEAT_ERR_TIMEOUT;
   if (handle != NULL) {
     code = attempt(context, 0, detail);
     if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
   }
+  longest = longest_slice(slices);
   now = now_ns();
   if (timeout_ns != LEAT_FOREVER) deadline = now + timeout_ns;
   if (handle != NULL && handle->spin_ns != 0 && can_spin()) spin_until = now + handle->spin_ns;
   while (1) {
-    const int64_t slice = deadline - now < longest ? deadline - now : longest;
+    const int64_t slice = deadline - now < next ? deadline - now : next;
     const int is_spinning = now < spin_until;
     if (PyErr_CheckSignals() != 0) return -1;
     if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;
@@ -55,10 +89,11 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *cont
     code = is_spinning ? spin(attempt, context, spin_until - now < slice ? spin_until : now + slice, detail)
                        : attempt(context, slice, detail);
     Py_END_ALLOW_THREADS
+    code = unless_others_read(code, slice);
     if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
     now = now_ns();
     if (now >= deadline) return PyErr_CheckSignals() != 0 ? -1 : LEAT_ERR_TIMEOUT;
-    if (!is_spinning) longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
+    if (!is_spinning) next = next * 4 < longest && longest <= LONG_SLICE_NS ? next * 4 : longest;
   }
 }
 
