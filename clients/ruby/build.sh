@@ -17,7 +17,7 @@ work=$out/ruby.build
 
 rm -rf "$work" "$out/ruby" "$out"/leat-*.gem
 mkdir -p "$work/ext" "$out/ruby/lib/leat"
-cp "$here"/ext/leat/* "$work/ext"
+cp "$here"/ext/leat/* "$here"/../shared/*.h "$work/ext"
 version=$(sed -n 's/^ *VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" | head -n 1)
 export LEAT_LIBRARY="$library" LEAT_HEADER="$header" LEAT_VERSION="${version:-0.1.0}" SOURCE_DATE_EPOCH=1600000000
 cd "$work/ext"
@@ -28,6 +28,7 @@ fi
 grep 'warning:' log >&2 || true
 cp leat.so "$out/ruby/lib/leat"
 cp "$here/lib/leat.rb" "$out/ruby/lib"
+cp -r "$here/lib/leat/documentation" "$out/ruby/lib/leat"
 cp "$here/README.md" "$here/leat.gemspec" "$out/ruby"
 cd "$out/ruby"
 "$ruby" -S gem build --silent --output "$work/leat.gem" leat.gemspec 2>"$work/log" || { cat "$work/log" >&2; exit 1; }

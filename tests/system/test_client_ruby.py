@@ -41,6 +41,16 @@ def test_gem_installs_without_network_and_compiler(library, leat, tmp_path):
     assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Ruby\n"
 
 
+def test_ri_shows_options(library, tmp_path):
+    subprocess.run([RUBY, "-S", "rdoc", "--quiet", "--ri", "--output", tmp_path / "ri", library], check=True, timeout=100,
+                   capture_output=True)
+    for method, wanted in (("Leat::Topic::create", "grow_below_bytes:"), ("Leat::Publisher#publish", "headers: nil"),
+                           ("Leat::Topic#subscriber", "gating:")):
+        shown = subprocess.run([RUBY, "-S", "ri", "--no-standard-docs", "--doc-dir", tmp_path / "ri", "--format=markdown",
+                                "--no-pager", method], capture_output=True, text=True, timeout=60, check=False)
+        assert wanted in shown.stdout, shown.stdout + shown.stderr
+
+
 def test_only_the_entry_is_exported(library):
     names = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", library / "leat" / "leat.so"],
                            capture_output=True, text=True, check=True).stdout.split("\n")

@@ -3,7 +3,7 @@
 # Runs the tests of the Ruby client: harness.rb says how.
 $LOAD_PATH.unshift(__dir__)
 require "harness"
-%w[calls misuse waits kept fibers].each { |name| require "#{name}_test" }
+%w[calls misuse messages documentation waits kept fibers].each { |name| require "#{name}_test" }
 
 # A shell that starts the tests in the background makes them ignore it.
 trap("INT", "DEFAULT")
