@@ -25,7 +25,7 @@ compile() {
   mkdir -p "$out/lua/$1"
   # shellcheck disable=SC2086  # Word splitting is intended.
   ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra ${CFLAGS:-} "-I$2" "-I$header" \
-    -o "$out/lua/$1/leat.so" "$here"/src/*.c "$library" -l:libstdc++.a -static-libgcc -Wl,--exclude-libs,ALL \
+    "-I$here/../shared" -o "$out/lua/$1/leat.so" "$here"/src/*.c "$library" -l:libstdc++.a -static-libgcc -Wl,--exclude-libs,ALL \
     -Wl,-z,nodelete ${LEAT_KEEP_DEBUG:--s} ${LDFLAGS:-} -lm -lpthread
   ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -Wall -Wextra "-I$2" -o "$out/lua/$1/malloc.so" "$here/tests/malloc.c"
 }

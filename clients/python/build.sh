@@ -17,6 +17,7 @@ wheels=$work/wheel
 rm -rf "$work" "$out/python" "$out"/leat-*.whl
 mkdir -p "$work" "$wheels" "$out/python"
 cp -r "$here/src" "$here/setup.py" "$here/README.md" "$work"
+cp "$here"/../shared/*.h "$work/src/leat"
 find "$work" -name __pycache__ -prune -exec rm -rf {} +
 version=$(sed -n 's/^project(leat VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" | head -n 1)
 cd "$work"

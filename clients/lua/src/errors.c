@@ -3,9 +3,7 @@
 
 #include "leat_lua.h"
 
-void push_error(lua_State *L, int32_t code, int32_t detail) {
-  char sentence[LEAT_DESCRIPTION_SIZE] = "";
-  (void)leat_describe(code, detail, sentence, sizeof sentence);
+static void push_with(lua_State *L, int32_t code, int32_t detail, const char *sentence) {
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, code);
   lua_setfield(L, -2, "code");
@@ -17,6 +15,21 @@ void push_error(lua_State *L, int32_t code, int32_t detail) {
   lua_setfield(L, -2, "detail");
   luaL_getmetatable(L, "leat.error");
   lua_setmetatable(L, -2);
+}
+
+void push_error(lua_State *L, int32_t code, int32_t detail) {
+  char sentence[LEAT_DESCRIPTION_SIZE] = "";
+  (void)leat_describe(code, detail, sentence, sizeof sentence);
+  push_with(L, code, detail, sentence);
+}
+
+int fail_about(lua_State *L, const Subject *subject, int32_t code, int32_t detail) {
+  char sentence[EXPLANATION_SIZE] = "";
+  if (code == ENDED_BY_LUA) return lua_error(L);
+  explain(subject, code, detail, sentence);
+  lua_pushnil(L);
+  push_with(L, code, detail, sentence);
+  return 2;
 }
 
 int fail(lua_State *L, int32_t code, int32_t detail) {

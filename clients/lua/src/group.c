@@ -33,6 +33,12 @@ static Handle *usable(lua_State *L) {
 
 // ---- Of topics ----------------------------------------------------------------------------------
 
+static int fail_at(lua_State *L, const char *act, leat_bytes name, const leat_group_options *options, int32_t code,
+                   int32_t detail) {
+  const Subject subject = {.act = act, .name = name, .is_group = 1, .group = options};
+  return fail_about(L, &subject, code, detail);
+}
+
 int topic_group(lua_State *L) {
   leat_group_options options = LEAT_GROUP_OPTIONS_INIT;
   const leat_bytes name = parse_bytes(L, 2, "a name");
@@ -44,7 +50,7 @@ int topic_group(lua_State *L) {
   parse_options(L, 3, group_options, &options);
   made = handle_prepare(L, &group_kind);
   code = leat_topic_group(usable(L)->pointer, name.data, name.size, &options, &group, &was_created, &detail);
-  if (code != LEAT_OK) return fail(L, code, detail);
+  if (code != LEAT_OK) return fail_at(L, "open group", name, &options, code, detail);
   handle_fill(made, group);
   made->was_created = was_created != 0;
   return 1;
@@ -56,7 +62,7 @@ int topic_find_group(lua_State *L) {
   Handle *made = handle_prepare(L, &group_kind);
   int32_t detail = 0;
   const int32_t code = leat_topic_find_group(usable(L)->pointer, name.data, name.size, &group, &detail);
-  if (code != LEAT_OK) return fail(L, code, detail);
+  if (code != LEAT_OK) return fail_at(L, "open group", name, NULL, code, detail);
   handle_fill(made, group);
   return 1;
 }
@@ -69,7 +75,7 @@ int topic_delete_group(lua_State *L) {
   int32_t code = LEAT_OK;
   parse_options(L, 3, list, &force);
   code = leat_topic_delete_group(usable(L)->pointer, name.data, name.size, force, &detail);
-  return nothing_or(L, code, detail);
+  return code == LEAT_OK ? nothing_or(L, code, 0) : fail_at(L, "delete group", name, NULL, code, detail);
 }
 
 static int32_t write_names(void *topic, char *buffer, uint64_t capacity, uint64_t *size,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "explain.h"
 #include "leat.h"
 
 // ---- Lua 5.1, as LuaJIT has it --------------------------------------------------------------------
@@ -53,6 +54,8 @@ enum { ENDED_BY_LUA = -1 };
 int fail(lua_State *L, int32_t code, int32_t detail);
 // Pushes only the error.
 void push_error(lua_State *L, int32_t code, int32_t detail);
+// The same, with a sentence that names what the call was about.
+int fail_about(lua_State *L, const Subject *subject, int32_t code, int32_t detail);
 // Returns true, or what fail() does.
 int nothing_or(lua_State *L, int32_t code, int32_t detail);
 int number_or(lua_State *L, int32_t code, int32_t detail, uint64_t number);
@@ -147,7 +150,7 @@ int run_hooks(lua_State *L);
 // ---- Arguments (options.c) ----------------------------------------------------------------------
 
 int64_t parse_timeout(lua_State *L, int index);  // Seconds; nil or none: for ever.
-int64_t parse_seconds(lua_State *L, int index);
+int64_t parse_seconds(lua_State *L, int index, const char *what);
 uint64_t parse_u64(lua_State *L, int index, const char *what);
 uint32_t parse_partition(lua_State *L, int index);  // nil or none: LEAT_ANY_PARTITION
 uint32_t parse_limit(lua_State *L, int index);      // 1 to MAX_LIMIT

@@ -176,7 +176,7 @@ static int acknowledge_all(lua_State *L) {
 // requeue(delivery [, delay])
 static int requeue(lua_State *L) {
   Handle *self = self_of(L);
-  const int64_t delay_ns = lua_isnoneornil(L, 3) ? 0 : parse_seconds(L, 3);
+  const int64_t delay_ns = lua_isnoneornil(L, 3) ? 0 : parse_seconds(L, 3, "delay");
   int is_gap = 0;
   const leat_delivery *delivery = delivery_at(L, 2, self->number, &is_gap);
   int32_t code = LEAT_ERR_NOT_IN_FLIGHT;

@@ -12,9 +12,9 @@ static lua_Number number_at(lua_State *L, int index, const char *what) {
   return lua_tonumber(L, index);
 }
 
-int64_t parse_seconds(lua_State *L, int index) {
-  const lua_Number seconds = number_at(L, index, "seconds");
-  if (isnan(seconds) || seconds < 0) luaL_error(L, "seconds must not be negative");
+int64_t parse_seconds(lua_State *L, int index, const char *what) {
+  const lua_Number seconds = number_at(L, index, what);
+  if (isnan(seconds) || seconds < 0) luaL_error(L, "%s must be seconds from 0 on, not %f", what, seconds);
   // Beyond a hundred years it is for ever, and would overflow soon.
   return seconds > 3e9 ? (int64_t)3e18 : (int64_t)ceil(seconds * 1e9);
 }
@@ -22,7 +22,7 @@ int64_t parse_seconds(lua_State *L, int index) {
 int64_t parse_timeout(lua_State *L, int index) {
   int64_t ns = LEAT_FOREVER;
   if (lua_isnoneornil(L, index)) return LEAT_FOREVER;
-  ns = parse_seconds(L, index);
+  ns = parse_seconds(L, index, "timeout");
   return ns == (int64_t)3e18 ? LEAT_FOREVER : ns;
 }
 
@@ -30,7 +30,7 @@ uint64_t parse_u64(lua_State *L, int index, const char *what) {
   const lua_Number number = number_at(L, index, what);
 #if LUA_VERSION_NUM >= 503
   if (lua_isinteger(L, index)) {
-    if (lua_tointeger(L, index) < 0) luaL_error(L, "%s must not be negative", what);
+    if (lua_tointeger(L, index) < 0) luaL_error(L, "%s must not be negative: it is %s", what, lua_tostring(L, index));
     return (uint64_t)lua_tointeger(L, index);
   }
 #endif
@@ -79,7 +79,7 @@ static uint32_t parse_choice(lua_State *L, int index, const char *name, const ch
     luaL_addstring(&all, choices[i]);
   }
   luaL_pushresult(&all);
-  luaL_error(L, "%s must be one of%s", name, lua_tostring(L, -1));
+  luaL_error(L, "%s must be one of%s, not %s", name, lua_tostring(L, -1), word == NULL ? luaL_typename(L, index) : word);
   return 0;
 }
 
@@ -117,10 +117,10 @@ static void parse_option(lua_State *L, const Option *option, char *into) {
       *(uint64_t *)at = parse_u64(L, -1, option->name);
       return;
     case OPTION_SECONDS:
-      *(int64_t *)at = parse_seconds(L, -1);
+      *(int64_t *)at = parse_seconds(L, -1, option->name);
       return;
     case OPTION_MILLISECONDS:
-      *(int64_t *)at = parse_seconds(L, -1) / 1000000;
+      *(int64_t *)at = parse_seconds(L, -1, option->name) / 1000000;
       return;
     case OPTION_TIMEOUT:
       *(int64_t *)at = lua_toboolean(L, -1) ? parse_timeout(L, -1) : LEAT_FOREVER;

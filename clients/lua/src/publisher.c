@@ -38,7 +38,10 @@ int topic_publisher(lua_State *L) {
   HANDLE_ENTER(L, topic);
   code = leat_topic_publisher(topic->pointer, &options, &publisher, &detail);
   (void)handle_leave(topic);
-  if (code != LEAT_OK) return fail(L, code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "make a publisher", .partition = &options.partition};
+    return fail_about(L, &subject, code, detail);
+  }
   handle_fill(made, publisher);
   return 1;
 }
@@ -153,6 +156,12 @@ static int publish_it(lua_State *L, Handle *self, Publishing *it, int64_t timeou
   (void)handle_leave(self);
   if (code == LEAT_ERR_TIMEOUT && it->is_published) code = LEAT_ERR_NOT_DURABLE;
   if (code == LEAT_ERR_TIMEOUT && it->was_full && timeout_ns == 0) code = LEAT_ERR_FULL;
+  if (code == LEAT_ERR_INVALID_ARGUMENT) {
+    const Subject subject = {.act = "publish",
+                             .is_empty = it->is_batch && it->count == 0,
+                             .partition = it->is_batch || it->records == NULL ? &it->partition : &it->records->partition};
+    return fail_about(L, &subject, code, detail);
+  }
   return number_or(L, code, detail, it->offset);
 }
 

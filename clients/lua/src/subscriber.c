@@ -43,7 +43,10 @@ int topic_subscriber(lua_State *L) {
   HANDLE_ENTER(L, topic);
   code = leat_topic_subscriber(topic->pointer, &options, &subscriber, &detail);
   (void)handle_leave(topic);
-  if (code != LEAT_OK) return fail(L, code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "make a subscriber", .subscriber = &options, .partition = &options.partition};
+    return fail_about(L, &subject, code, detail);
+  }
   handle_fill(made, subscriber);
   if (!options.any_thread) handle_mark_unused(made);
   return 1;

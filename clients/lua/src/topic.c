@@ -57,7 +57,11 @@ static int create_with(lua_State *L, Create how) {
   parse_options(L, 2, topic_options, &options);
   made = handle_prepare(L, &topic_kind);
   code = how(name.data, name.size, &options, &topic, &detail);
-  if (code != LEAT_OK) return fail(L, code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "create topic", .name = name, .is_topic = 1, .makes_directory = 1, .topic = &options,
+                             .directory = options.directory, .data_directory = options.data_directory};
+    return fail_about(L, &subject, code, detail);
+  }
   handle_fill(made, topic);
   return 1;
 }
@@ -87,6 +91,12 @@ static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
 
+static int fail_at(lua_State *L, const char *act, const Opening *it, int32_t code, int32_t detail) {
+  const Subject subject = {.act = act, .name = it->name, .is_topic = 1, .directory = it->place.directory,
+                           .data_directory = it->place.data_directory};
+  return fail_about(L, &subject, code, detail);
+}
+
 static int open_topic(lua_State *L) {
   Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL};
   Handle *made = NULL;
@@ -97,7 +107,7 @@ static int open_topic(lua_State *L) {
   it.place.interruptible = 1;
   made = handle_prepare(L, &topic_kind);
   code = wait_for(L, NULL, it.timeout_ns, LONG_SLICES, try_open, &it, &detail);
-  if (code != LEAT_OK) return fail(L, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
+  if (code != LEAT_OK) return fail_at(L, "open topic", &it, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
   handle_fill(made, it.topic);
   return 1;
 }
@@ -109,7 +119,7 @@ static int delete_topic(lua_State *L) {
   it.name = parse_bytes(L, 1, "a name");
   parse_options(L, 2, place_options, &it);
   code = leat_topic_delete(it.name.data, it.name.size, &it.place, &detail);
-  return nothing_or(L, code, detail);
+  return code == LEAT_OK ? nothing_or(L, code, 0) : fail_at(L, "delete topic", &it, code, detail);
 }
 
 static int32_t write_list(void *place, char *buffer, uint64_t capacity, uint64_t *size,

@@ -14,12 +14,15 @@
 #include <structmember.h>
 #include <sys/types.h>
 
+#include "explain.h"
 #include "leat.h"
 
 // ---- Errors (errors.c) --------------------------------------------------------------------------
 
 // Raises the exception that belongs to a code. Returns NULL.
 PyObject *raise_code(int32_t code, int32_t detail);
+// The same, with a sentence that names what the call was about.
+PyObject *raise_about(const Subject *subject, int32_t code, int32_t detail);
 // As LEAT_ERR_BUSY, with a sentence of our own. Returns NULL.
 PyObject *raise_busy(const char *sentence);
 // Of a call that iterates: when waits are stopped there is no next entry, which is no error.
@@ -123,7 +126,7 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt atte
 // Seconds, or None for ever. -1 is LEAT_FOREVER. 0 with an exception if it is neither.
 int parse_timeout(PyObject *seconds, int64_t *timeout_ns);
 // The same of seconds that are not negative.
-int parse_seconds(PyObject *seconds, int64_t *ns);
+int parse_seconds(PyObject *seconds, const char *what, int64_t *ns);
 int parse_partition(PyObject *number, uint32_t *partition);  // None: LEAT_ANY_PARTITION
 int parse_u64(PyObject *number, const char *what, uint64_t *value);
 // How many entries to read at most: 1 to MAX_LIMIT.

@@ -9,20 +9,32 @@ enum { MAX_CODES = 256 };
 static PyObject *error_type;
 static PyObject *classes[MAX_CODES];
 
-PyObject *raise_code(int32_t code, int32_t detail) {
-  char sentence[LEAT_DESCRIPTION_SIZE] = "";
+static PyObject *raise_with(int32_t code, int32_t detail, const char *sentence) {
   PyObject *type = code > 0 && code < MAX_CODES ? classes[code] : NULL;
+  PyObject *text = PyUnicode_DecodeUTF8(sentence, (Py_ssize_t)strlen(sentence), "replace");
   PyObject *error = NULL;
   PyObject *number = NULL;
-  (void)leat_describe(code, detail, sentence, sizeof sentence);
   if (type == NULL) type = error_type;
-  error = PyObject_CallFunction(type, "s", sentence);
+  if (text != NULL) error = PyObject_CallFunctionObjArgs(type, text, NULL);
   number = PyLong_FromLong(detail);
   if (error != NULL && number != NULL && PyObject_SetAttrString(error, "detail", number) == 0)
     PyErr_SetObject(type, error);
+  Py_XDECREF(text);
   Py_XDECREF(number);
   Py_XDECREF(error);
   return NULL;
+}
+
+PyObject *raise_code(int32_t code, int32_t detail) {
+  char sentence[LEAT_DESCRIPTION_SIZE] = "";
+  (void)leat_describe(code, detail, sentence, sizeof sentence);
+  return raise_with(code, detail, sentence);
+}
+
+PyObject *raise_about(const Subject *subject, int32_t code, int32_t detail) {
+  char sentence[EXPLANATION_SIZE] = "";
+  explain(subject, code, detail, sentence);
+  return raise_with(code, detail, sentence);
 }
 
 PyObject *raise_busy(const char *sentence) {

@@ -39,15 +39,22 @@ static const Option delete_options[] = {
 
 // ---- Of topics ----------------------------------------------------------------------------------
 
-static PyObject *group_or(int32_t code, int32_t detail, leat_group *group, uint32_t was_created) {
+static Subject about(const char *act, const char *name, uint64_t size) {
+  const Subject subject = {.act = act, .name = {name, size}, .is_group = 1};
+  return subject;
+}
+
+static PyObject *group_or(int32_t code, const Subject *subject, int32_t detail, leat_group *group,
+                          uint32_t was_created) {
   PyObject *made = NULL;
-  if (code != LEAT_OK) return raise_code(code, detail);
+  if (code != LEAT_OK) return raise_about(subject, code, detail);
   made = handle_new(group_type, &group_kind, group);
   if (made != NULL) ((Group *)made)->was_created = was_created != 0;
   return made;
 }
 
 PyObject *topic_group(PyObject *self, PyObject *args, PyObject *given) {
+  Subject subject = {NULL};
   Handle *topic = (Handle *)self;
   leat_group_options options = LEAT_GROUP_OPTIONS_INIT;
   leat_group *group = NULL;
@@ -63,10 +70,13 @@ PyObject *topic_group(PyObject *self, PyObject *args, PyObject *given) {
   code = leat_topic_group(topic->pointer, name, size, &options, &group, &was_created, &detail);
   Py_END_ALLOW_THREADS
   handle_leave(topic);
-  return group_or(code, detail, group, was_created);
+  subject = about("open group", name, size);
+  subject.group = &options;
+  return group_or(code, &subject, detail, group, was_created);
 }
 
 PyObject *topic_find_group(PyObject *self, PyObject *object) {
+  Subject subject = {NULL};
   Handle *topic = (Handle *)self;
   leat_group *group = NULL;
   int32_t detail = 0;
@@ -78,10 +88,12 @@ PyObject *topic_find_group(PyObject *self, PyObject *object) {
   code = leat_topic_find_group(topic->pointer, name, size, &group, &detail);
   Py_END_ALLOW_THREADS
   handle_leave(topic);
-  return group_or(code, detail, group, 0);
+  subject = about("open group", name, size);
+  return group_or(code, &subject, detail, group, 0);
 }
 
 PyObject *topic_delete_group(PyObject *self, PyObject *args, PyObject *given) {
+  Subject subject = {NULL};
   Handle *topic = (Handle *)self;
   Arena arena = {NULL};
   uint32_t force = 0;
@@ -96,7 +108,8 @@ PyObject *topic_delete_group(PyObject *self, PyObject *args, PyObject *given) {
   code = leat_topic_delete_group(topic->pointer, name, size, force, &detail);
   Py_END_ALLOW_THREADS
   handle_leave(topic);
-  if (code != LEAT_OK) return raise_code(code, detail);
+  subject = about("delete group", name, size);
+  if (code != LEAT_OK) return raise_about(&subject, code, detail);
   Py_RETURN_NONE;
 }
 

@@ -255,7 +255,7 @@ static PyObject *requeue(PyObject *object, PyObject *const *args, Py_ssize_t cou
   int64_t delay_ns = 0;
   int32_t code = LEAT_OK;
   if (!parse_arguments("requeue", args, count, names, wanted, 1, given)) return NULL;
-  if (given[1] != NULL && !parse_seconds(given[1], &delay_ns)) return NULL;
+  if (given[1] != NULL && !parse_seconds(given[1], "delay", &delay_ns)) return NULL;
   delivery = delivery_of(given[0], self->number);
   if (delivery == NULL || !handle_enter(&self->base)) return NULL;
   code = leat_member_requeue(self->base.pointer, delivery, delay_ns);

@@ -70,7 +70,7 @@ static int parse_u32(const Option *option, PyObject *given, uint32_t *into) {
   uint64_t value = 0;
   if (!parse_u64(given, option->name, &value)) return 0;
   if (value > UINT32_MAX) {
-    PyErr_Format(PyExc_ValueError, "%s must be below 2**32", option->name);
+    PyErr_Format(PyExc_ValueError, "%s must be below 2**32, not %R", option->name, given);
     return 0;
   }
   *into = (uint32_t)value;
@@ -90,11 +90,11 @@ static int parse_option(const Option *option, PyObject *given, void *into, Arena
     case OPTION_U64:
       return parse_u64(given, option->name, at);
     case OPTION_SECONDS:
-      return parse_seconds(given, at);
+      return parse_seconds(given, option->name, at);
     case OPTION_TIMEOUT:
       return parse_timeout(given, at);
     case OPTION_MILLISECONDS:
-      if (!parse_seconds(given, at)) return 0;
+      if (!parse_seconds(given, option->name, at)) return 0;
       *(int64_t *)at /= 1000000;
       return 1;
     case OPTION_TEXT:

@@ -52,7 +52,10 @@ PyObject *topic_publisher(PyObject *self, PyObject *args, PyObject *given) {
   Py_END_ALLOW_THREADS
   (void)leat_topic_partitions(topic->pointer, &partitions);
   handle_leave(topic);
-  if (code != LEAT_OK) return raise_code(code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "make a publisher", .partition = &options.partition};
+    return raise_about(&subject, code, detail);
+  }
   made = handle_new(publisher_type, &publisher_kind, publisher);
   if (made != NULL) ((Publisher *)made)->partitions = partitions;
   return made;
@@ -122,6 +125,12 @@ static PyObject *publish_it(Publisher *self, Publishing *it, int64_t timeout_ns)
   if (code == -1) return NULL;
   if (code == LEAT_ERR_TIMEOUT && it->is_published) code = LEAT_ERR_NOT_DURABLE;
   if (code == LEAT_ERR_TIMEOUT && it->was_full && timeout_ns == 0) code = LEAT_ERR_FULL;
+  if (code == LEAT_ERR_INVALID_ARGUMENT) {
+    const Subject subject = {.act = "publish",
+                             .is_empty = it->batch != NULL && it->batch->count == 0,
+                             .partition = it->record != NULL ? &it->record->partition : &it->partition};
+    return raise_about(&subject, code, detail);
+  }
   return raise_code(code, detail);
 }
 

@@ -61,7 +61,10 @@ PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
   code = leat_topic_subscriber(topic->pointer, &options, &subscriber, &detail);
   Py_END_ALLOW_THREADS
   handle_leave(topic);
-  if (code != LEAT_OK) return raise_code(code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "make a subscriber", .subscriber = &options, .partition = &options.partition};
+    return raise_about(&subject, code, detail);
+  }
   made = handle_new(subscriber_type, &subscriber_kind, subscriber);
   if (made == NULL) return NULL;
   ((Handle *)made)->spin_ns = spin_ns;

@@ -51,7 +51,15 @@ static const Option topic_options[] = {
 typedef int32_t (*Create)(const char *, uint64_t, const leat_topic_options *, leat_topic **,
                           int32_t *);
 
+// What a call that names a topic is about. It points to the options.
+static Subject about(const char *act, const char *name, uint64_t size, leat_bytes directory, leat_bytes data_directory) {
+  const Subject subject = {.act = act, .name = {name, size}, .is_topic = 1, .directory = directory,
+                           .data_directory = data_directory};
+  return subject;
+}
+
 static PyObject *create_with(const char *function, Create how, PyObject *args, PyObject *given) {
+  Subject subject = {NULL};
   leat_topic_options options = LEAT_TOPIC_OPTIONS_INIT;
   Arena arena = {NULL};
   leat_topic *topic = NULL;
@@ -67,9 +75,12 @@ static PyObject *create_with(const char *function, Create how, PyObject *args, P
   Py_BEGIN_ALLOW_THREADS
   code = how(name, size, &options, &topic, &detail);
   Py_END_ALLOW_THREADS
+  subject = about("create topic", name, size, options.directory, options.data_directory);
+  subject.topic = &options;
+  subject.makes_directory = 1;
+  if (code != LEAT_OK) raise_about(&subject, code, detail);
   arena_end(&arena);
-  if (code != LEAT_OK) return raise_code(code, detail);
-  return handle_new(topic_type, &topic_kind, topic);
+  return code != LEAT_OK ? NULL : handle_new(topic_type, &topic_kind, topic);
 }
 
 static PyObject *create(PyObject *none, PyObject *args, PyObject *options) {
@@ -121,6 +132,7 @@ static int parse_place(const char *function, PyObject *arguments, const Option *
 
 static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
   Opening opening = {NULL, 0, LEAT_PLACE_INIT, NULL};
+  Subject subject = {NULL};
   Place place;
   Arena arena = {NULL};
   int32_t detail = 0;
@@ -132,14 +144,15 @@ static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
   opening.place = place.place;
   opening.place.interruptible = 1;
   code = wait_for(NULL, place.timeout_ns, LONG_SLICES, try_open, &opening, &detail);
+  subject = about("open topic", opening.name, opening.size, place.place.directory, place.place.data_directory);
+  if (code != LEAT_OK && code != -1)
+    raise_about(&subject, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
   arena_end(&arena);
-  if (code == -1) return NULL;
-  if (code != LEAT_OK)
-    return raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
-  return handle_new(topic_type, &topic_kind, opening.topic);
+  return code != LEAT_OK ? NULL : handle_new(topic_type, &topic_kind, opening.topic);
 }
 
 static PyObject *delete_topic(PyObject *none, PyObject *args, PyObject *options) {
+  Subject subject = {NULL};
   Place place;
   Arena arena = {NULL};
   int32_t detail = 0;
@@ -151,8 +164,10 @@ static PyObject *delete_topic(PyObject *none, PyObject *args, PyObject *options)
   Py_BEGIN_ALLOW_THREADS
   code = leat_topic_delete(name, size, &place.place, &detail);
   Py_END_ALLOW_THREADS
+  subject = about("delete topic", name, size, place.place.directory, place.place.data_directory);
+  if (code != LEAT_OK) raise_about(&subject, code, detail);
   arena_end(&arena);
-  if (code != LEAT_OK) return raise_code(code, detail);
+  if (code != LEAT_OK) return NULL;
   Py_RETURN_NONE;
 }
 

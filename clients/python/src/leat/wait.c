@@ -99,16 +99,16 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt atte
 
 // ---- Arguments --------------------------------------------------------------------------------
 
-int parse_seconds(PyObject *object, int64_t *ns) {
+int parse_seconds(PyObject *object, const char *what, int64_t *ns) {
   double seconds = 0;
   if (!PyFloat_Check(object) && !PyIndex_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "seconds must be a number, not %R", Py_TYPE(object));
+    PyErr_Format(PyExc_TypeError, "%s must be a number of seconds, not %R", what, Py_TYPE(object));
     return 0;
   }
   seconds = PyFloat_AsDouble(object);
   if (seconds == -1 && PyErr_Occurred()) return 0;
   if (isnan(seconds) || seconds < 0) {
-    PyErr_SetString(PyExc_ValueError, "seconds must not be negative");
+    PyErr_Format(PyExc_ValueError, "%s must be seconds from 0 on, not %R", what, object);
     return 0;
   }
   // Beyond a hundred years it is for ever, and would overflow soon.
@@ -121,18 +121,22 @@ int parse_timeout(PyObject *seconds, int64_t *timeout_ns) {
     *timeout_ns = LEAT_FOREVER;
     return 1;
   }
-  if (!parse_seconds(seconds, timeout_ns)) return 0;
+  if (!parse_seconds(seconds, "timeout", timeout_ns)) return 0;
   if (*timeout_ns == (int64_t)3e18) *timeout_ns = LEAT_FOREVER;
   return 1;
 }
 
 int parse_u64(PyObject *number, const char *what, uint64_t *value) {
   PyObject *index = PyNumber_Index(number);
-  if (index == NULL) return 0;
+  if (index == NULL) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", what, Py_TYPE(number));
+    return 0;
+  }
   *value = PyLong_AsUnsignedLongLong(index);
   Py_DECREF(index);
   if (*value == (uint64_t)-1 && PyErr_Occurred()) {
-    PyErr_Format(PyExc_ValueError, "%s must be from 0 to 2**64 - 1", what);
+    PyErr_Format(PyExc_ValueError, "%s must be from 0 to 2**64 - 1, not %R", what, number);
     return 0;
   }
   return 1;

@@ -27,6 +27,13 @@ void raise_code(int32_t code, int32_t detail) {
   raise_with(code, detail, rb_utf8_str_new_cstr(sentence));
 }
 
+void raise_about(const Subject *subject, int32_t code, int32_t detail) {
+  char sentence[EXPLANATION_SIZE] = "";
+  if (code == ENDED_BY_RUBY) rb_jump_tag(detail);
+  explain(subject, code, detail, sentence);
+  raise_with(code, detail, rb_utf8_str_new_cstr(sentence));
+}
+
 void raise_busy(const char *format, const char *what) {
   raise_with(LEAT_ERR_BUSY, 0, rb_sprintf(format, what));
 }

@@ -65,7 +65,7 @@ static int32_t try_delete(void *context, int64_t timeout_ns, int32_t *detail) {
   return leat_topic_delete_group(it->topic, it->name.data, it->name.size, it->force, detail);
 }
 
-static void ask(VALUE object, Attempt attempt, Asking *it) {
+static void ask(VALUE object, const char *act, Attempt attempt, Asking *it) {
   Handle *topic = handle_of(object);
   int32_t detail = 0;
   int32_t code = LEAT_OK;
@@ -73,7 +73,10 @@ static void ask(VALUE object, Attempt attempt, Asking *it) {
   it->topic = topic->pointer;
   code = wait_unlocked(NULL, 0, LONG_SLICES, attempt, it, &detail);
   handle_leave(topic);
-  if (code != LEAT_OK) raise_code(code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = act, .name = it->name, .is_group = 1, .group = attempt == try_group ? &it->options : NULL};
+    raise_about(&subject, code, detail);
+  }
 }
 
 static VALUE give(VALUE made, const Asking *it) {
@@ -88,7 +91,7 @@ VALUE topic_group(int argc, VALUE *argv, VALUE object) {
   Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
   const VALUE made = handle_prepare(group_class, &group_type, sizeof(Group));
   it.name = parse_options(argc, argv, 1, group_options, &it.options, &texts);
-  ask(object, try_group, &it);
+  ask(object, "open group", try_group, &it);
   return give(made, &it);
 }
 
@@ -98,7 +101,7 @@ VALUE topic_find_group(VALUE object, VALUE text) {
   Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
   const VALUE made = handle_prepare(group_class, &group_type, sizeof(Group));
   it.name = parse_options(1, &text, 1, &none, NULL, &texts);
-  ask(object, try_find, &it);
+  ask(object, "open group", try_find, &it);
   return give(made, &it);
 }
 
@@ -106,7 +109,7 @@ VALUE topic_delete_group(int argc, VALUE *argv, VALUE object) {
   Asking it = {.force = 0};
   Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
   it.name = parse_options(argc, argv, 1, delete_options, &it.force, &texts);
-  ask(object, try_delete, &it);
+  ask(object, "delete group", try_delete, &it);
   return Qnil;
 }
 

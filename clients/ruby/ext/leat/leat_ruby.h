@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "explain.h"
 #include "leat.h"
 
 extern VALUE leat_module;
@@ -22,6 +23,8 @@ extern VALUE leat_module;
 enum { ENDED_BY_RUBY = -1 };
 // Raises the exception that belongs to a code; goes on with what ended a wait.
 NORETURN(void raise_code(int32_t code, int32_t detail));
+// The same, with a sentence that names what the call was about.
+NORETURN(void raise_about(const Subject *subject, int32_t code, int32_t detail));
 // As LEAT_ERR_BUSY, with a sentence of our own.
 NORETURN(void raise_busy(const char *format, const char *what));
 // Leat::ClosedError: "the subscriber is closed".
@@ -131,7 +134,7 @@ int64_t take_spin(int64_t *option);
 
 // Seconds, or nil for ever.
 int64_t parse_timeout(VALUE seconds);
-int64_t parse_seconds(VALUE seconds);
+int64_t parse_seconds(VALUE seconds, const char *what);
 uint64_t parse_u64(VALUE number, const char *what);
 uint32_t parse_partition(VALUE number);  // nil: LEAT_ANY_PARTITION
 // How many entries to read at most: 1 to MAX_LIMIT.

@@ -200,7 +200,7 @@ static VALUE requeue(int argc, VALUE *argv, VALUE object) {
   int64_t delay_ns = 0;
   int32_t code = LEAT_OK;
   parse_arguments(argc, argv, 1, 0, names, given);
-  if (given[1] != Qundef) delay_ns = parse_seconds(given[1]);
+  if (given[1] != Qundef) delay_ns = parse_seconds(given[1], "delay");
   delivery = delivery_of(given[0], self->number);
   handle_enter(&self->base);
   code = leat_member_requeue(self->base.pointer, delivery, delay_ns);

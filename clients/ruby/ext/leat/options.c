@@ -4,12 +4,12 @@
 
 #include "leat_ruby.h"
 
-int64_t parse_seconds(VALUE object) {
+int64_t parse_seconds(VALUE object, const char *what) {
   double seconds = 0;
   if (!rb_obj_is_kind_of(object, rb_cNumeric))
-    rb_raise(rb_eTypeError, "seconds must be a number, not %" PRIsVALUE, rb_obj_class(object));
+    rb_raise(rb_eTypeError, "%s must be a number of seconds, not %" PRIsVALUE, what, rb_obj_class(object));
   seconds = NUM2DBL(object);
-  if (isnan(seconds) || seconds < 0) rb_raise(rb_eArgError, "seconds must not be negative");
+  if (isnan(seconds) || seconds < 0) rb_raise(rb_eArgError, "%s must be seconds from 0 on, not %+" PRIsVALUE, what, object);
   // Beyond a hundred years it is for ever, and would overflow soon.
   return seconds > 3e9 ? (int64_t)3e18 : (int64_t)ceil(seconds * 1e9);
 }
@@ -17,7 +17,7 @@ int64_t parse_seconds(VALUE object) {
 int64_t parse_timeout(VALUE seconds) {
   int64_t ns = LEAT_FOREVER;
   if (seconds == Qundef || NIL_P(seconds)) return LEAT_FOREVER;
-  ns = parse_seconds(seconds);
+  ns = parse_seconds(seconds, "timeout");
   return ns == (int64_t)3e18 ? LEAT_FOREVER : ns;
 }
 
@@ -25,7 +25,7 @@ uint64_t parse_u64(VALUE number, const char *what) {
   if (!RB_INTEGER_TYPE_P(number))
     rb_raise(rb_eTypeError, "%s must be an Integer, not %" PRIsVALUE, what, rb_obj_class(number));
   if (FIXNUM_P(number) ? FIX2LONG(number) < 0 : !RBIGNUM_POSITIVE_P(number))
-    rb_raise(rb_eArgError, "%s must not be negative", what);
+    rb_raise(rb_eArgError, "%s must not be negative: it is %" PRIsVALUE, what, number);
   return NUM2ULL(number);
 }
 
@@ -161,10 +161,10 @@ static void parse_option(const Option *option, VALUE given, void *into, Texts *t
       *(uint64_t *)at = parse_u64(given, option->name);
       return;
     case OPTION_SECONDS:
-      *(int64_t *)at = parse_seconds(given);
+      *(int64_t *)at = parse_seconds(given, option->name);
       return;
     case OPTION_MILLISECONDS:
-      *(int64_t *)at = parse_seconds(given) / 1000000;
+      *(int64_t *)at = parse_seconds(given, option->name) / 1000000;
       return;
     case OPTION_TEXT:
       *(leat_bytes *)at = parse_text(given, texts);

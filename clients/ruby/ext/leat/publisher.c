@@ -56,7 +56,10 @@ VALUE topic_publisher(int argc, VALUE *argv, VALUE object) {
   handle_enter(topic);
   code = leat_topic_publisher(topic->pointer, &options, &publisher, &detail);
   handle_leave(topic);
-  if (code != LEAT_OK) raise_code(code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "make a publisher", .partition = &options.partition};
+    raise_about(&subject, code, detail);
+  }
   handle_fill(made, &publisher_kind, publisher);
   return handle_lend(made);
 }
@@ -181,6 +184,12 @@ static VALUE publish_it(Publisher *self, Publishing *it, int64_t timeout_ns) {
   if (code == LEAT_OK) return ULL2NUM(it->offset);
   if (code == LEAT_ERR_TIMEOUT && it->is_published) code = LEAT_ERR_NOT_DURABLE;
   if (code == LEAT_ERR_TIMEOUT && it->was_full && timeout_ns == 0) code = LEAT_ERR_FULL;
+  if (code == LEAT_ERR_INVALID_ARGUMENT) {
+    const Subject subject = {.act = "publish",
+                             .is_empty = it->is_batch && it->count == 0,
+                             .partition = it->is_batch || it->records == NULL ? &it->partition : &it->records->partition};
+    raise_about(&subject, code, detail);
+  }
   raise_code(code, detail);
 }
 

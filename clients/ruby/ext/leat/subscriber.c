@@ -53,7 +53,10 @@ VALUE topic_subscriber(int argc, VALUE *argv, VALUE object) {
   handle_enter(topic);
   code = leat_topic_subscriber(topic->pointer, &options, &subscriber, &detail);
   handle_leave(topic);
-  if (code != LEAT_OK) raise_code(code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "make a subscriber", .subscriber = &options, .partition = &options.partition};
+    raise_about(&subject, code, detail);
+  }
   handle_fill(made, &subscriber_kind, subscriber);
   ((Handle *)RTYPEDDATA_DATA(made))->spin_ns = spin_ns;
   handle_mark_unused(RTYPEDDATA_DATA(made));

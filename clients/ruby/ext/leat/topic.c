@@ -86,7 +86,12 @@ static VALUE create_with(Create how, int argc, VALUE *argv) {
   int32_t code = LEAT_OK;
   it.name = parse_options(argc, argv, 1, topic_options, &it.options, &texts);
   code = wait_unlocked(NULL, 0, LONG_SLICES, try_create, &it, &detail);
-  if (code != LEAT_OK) raise_code(code, detail);
+  if (code != LEAT_OK) {
+    const Subject subject = {.act = "create topic", .name = it.name, .is_topic = 1, .makes_directory = 1,
+                             .topic = &it.options, .directory = it.options.directory,
+                             .data_directory = it.options.data_directory};
+    raise_about(&subject, code, detail);
+  }
   handle_fill(object, &topic_kind, it.topic);
   return handle_lend(object);
 }
@@ -119,6 +124,13 @@ static int64_t take_timeout(int *argc, VALUE *argv) {
   return parse_timeout(timeout);
 }
 
+NORETURN(static void raise_at(const char *act, const Opening *it, int32_t code, int32_t detail));
+static void raise_at(const char *act, const Opening *it, int32_t code, int32_t detail) {
+  const Subject subject = {.act = act, .name = it->name, .is_topic = 1, .directory = it->place.directory,
+                           .data_directory = it->place.data_directory};
+  raise_about(&subject, code, detail);
+}
+
 static VALUE open_topic(int argc, VALUE *argv, VALUE class) {
   static const leat_place default_place = LEAT_PLACE_INIT;
   Opening it = {.place = default_place};
@@ -136,7 +148,7 @@ static VALUE open_topic(int argc, VALUE *argv, VALUE class) {
   it.name = parse_options(argc, own, 1, place_options, &it.place, &texts);
   it.place.interruptible = 1;
   code = wait_unlocked(NULL, timeout_ns, LONG_SLICES, try_open, &it, &detail);
-  if (code != LEAT_OK) raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
+  if (code != LEAT_OK) raise_at("open topic", &it, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
   handle_fill(object, &topic_kind, it.topic);
   return handle_lend(object);
 }
@@ -150,7 +162,7 @@ static VALUE delete_topic(int argc, VALUE *argv, VALUE class) {
   (void)class;
   it.name = parse_options(argc, argv, 1, place_options, &it.place, &texts);
   code = wait_unlocked(NULL, 0, LONG_SLICES, try_delete, &it, &detail);
-  if (code != LEAT_OK) raise_code(code, detail);
+  if (code != LEAT_OK) raise_at("delete topic", &it, code, detail);
   return Qnil;
 }
 
