@@ -20,8 +20,8 @@ enum {
   // Between two attempts of a publisher whose room its own thread's readers hold, while another thread may take these.
   OTHERS_NS = 2 * 1000 * 1000,
   // Between two attempts of a fiber that has no descriptor to wait for: at first, and later.
-  FIRST_NAP_NS = 1000 * 1000,
-  LONGEST_NAP_NS = 20 * 1000 * 1000
+  FIRST_PAUSE_NS = 1000 * 1000,
+  LONGEST_PAUSE_NS = 20 * 1000 * 1000
 };
 
 typedef struct Waiting {
@@ -136,10 +136,10 @@ static VALUE wait_in_fiber(VALUE context) {
   Waiting *waiting = (Waiting *)context;
   const VALUE scheduler = rb_fiber_scheduler_current();
   const VALUE io = io_of(waiting);
-  int64_t nap = FIRST_NAP_NS;
+  int64_t pause = FIRST_PAUSE_NS;
   while (1) {
     const int64_t left = waiting->deadline_ns - now_ns();
-    const int64_t longest = io != Qnil ? LONG_SLICE_NS : nap;
+    const int64_t longest = io != Qnil ? LONG_SLICE_NS : pause;
     const VALUE seconds = DBL2NUM((double)(left < longest ? left : longest) / 1e9);
     waiting->code = waiting->attempt(waiting->context, 0, waiting->detail);
     if (waiting->code != LEAT_ERR_TIMEOUT || left <= 0) return Qnil;
@@ -151,7 +151,7 @@ static VALUE wait_in_fiber(VALUE context) {
       rb_fiber_scheduler_io_wait(scheduler, io, RB_UINT2NUM(RUBY_IO_READABLE), seconds);
     else
       rb_fiber_scheduler_kernel_sleep(scheduler, seconds);
-    nap = nap * 2 < LONGEST_NAP_NS ? nap * 2 : LONGEST_NAP_NS;
+    pause = pause * 2 < LONGEST_PAUSE_NS ? pause * 2 : LONGEST_PAUSE_NS;
   }
 }
 
