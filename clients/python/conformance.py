@@ -109,9 +109,6 @@ class Driver:
         if command.is_bad():
             print("error bad_command", file=out)
             return
-        if command.option("own_thread") is not None:
-            print("not_applicable every handle may be used by any thread", file=out)
-            return
         try:
             result = run(command, *[self.handles.get(name, name) for name in command.handles])
             print("ok" if result is None else f"ok {result}", file=out)

@@ -313,7 +313,6 @@ class Driver
     command = Command.new(line, out)
     return out.puts("error unknown_command") unless respond_to?("do_#{command.name}")
     return out.puts("error bad_command") if command.bad?
-    return out.puts("not_applicable every handle may be used by any thread") if command.option("own_thread")
 
     result = public_send("do_#{command.name}", command, *command.words.map { |word| @handles.fetch(word, word) })
     out.puts(result ? "ok #{result}" : "ok")

@@ -79,3 +79,24 @@ def test_another_thread_may_read(topic):
     thread.start()
     publisher.publish(bytes(50_000), timeout=30)
     thread.join()
+
+
+def test_stop_ends_a_publisher_that_waits_for_its_own_thread(topic):
+    subscriber, publisher = topic.subscriber(), topic.publisher()
+    subscriber.poll()
+    with pytest.raises(leat.Full):
+        while True:
+            publisher.publish(bytes(50_000), timeout=0)
+    with pytest.raises(leat.Timeout):
+        with_a_timer(lambda: None, lambda: publisher.publish(bytes(50_000), timeout=0.02))
+    with pytest.raises(leat.Stopped):
+        with_a_timer(publisher.stop, lambda: publisher.publish(bytes(50_000)))
+
+
+def with_a_timer(act, call):
+    timer = threading.Timer(0.05, act)
+    timer.start()
+    try:
+        call()
+    finally:
+        timer.join()

@@ -223,6 +223,8 @@ uint64_t offset_of(PyObject *entry, uint32_t *partition);
 
 // ---- Entries that were not delivered (pending.c) ------------------------------------------------
 
+// 0 with leat.Forked if there are some and they are the parent process's.
+int pending_is_own(const Handle *self);
 // There are some. The first, borrowed or taken out.
 PyObject *pending_peek(const Handle *self);
 PyObject *pending_take(Handle *self);

@@ -102,6 +102,7 @@ static PyObject *receive_some(Member *self, uint32_t limit, int64_t timeout_ns, 
   PyObject *result = NULL;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
+  if (!pending_is_own(&self->base)) return NULL;
   it.member = self;
   it.capacity = limit;
   it.count = 0;

@@ -1,6 +1,14 @@
 // Entries that a subscriber or member has read and not delivered: its next calls return them. Some do not fit what
 // read_into() and read_values() return; others were read just when the handler of a signal raised an exception.
+#include <unistd.h>
+
 #include "_leat.h"
+
+int pending_is_own(const Handle *self) {
+  if (self->pending == NULL || self->pid == getpid()) return 1;
+  raise_code(LEAT_ERR_FORKED, 0);
+  return 0;
+}
 
 PyObject *pending_peek(const Handle *self) {
   return PyList_GetItem(self->pending, self->pending_at);

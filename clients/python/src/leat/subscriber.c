@@ -91,6 +91,7 @@ int reading_begin(Subscriber *self, Reading *reading, uint32_t limit) {
     PyErr_SetString(PyExc_BufferError, "the batch of view() has not ended");
     return 0;
   }
+  if (!pending_is_own(&self->base)) return 0;
   if (limit > DEFAULT_LIMIT) reading->records = malloc(limit * sizeof(leat_record));
   if (reading->records == NULL) {
     PyErr_NoMemory();

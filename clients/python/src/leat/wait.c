@@ -49,19 +49,25 @@ static int is_only_thread(void) {
   return count == 1;
 }
 
-static int64_t longest_slice(Slices slices) {
+static int64_t longest_slice(Slices slices, int is_alone) {
   if (slices == LONG_SLICES) return LONG_SLICE_NS;
-  return slices == ROOM_SLICES && are_handles_unused() && is_only_thread() ? HANDED_OVER_NS : SHORT_SLICE_NS;
+  return is_alone && are_handles_unused() ? HANDED_OVER_NS : SHORT_SLICE_NS;
 }
 
-// What the attempt returned, or LEAT_ERR_TIMEOUT, after a pause, if other threads may change that.
-static int32_t unless_others_read(int32_t code, int64_t slice) {
+// What the attempt returned, or LEAT_ERR_TIMEOUT, after a pause, if other threads may change that: `is_alone` says
+// whether there was none before it. The library does not look for a stop then.
+static int32_t unless_others_read(const Handle *handle, int32_t code, int64_t slice, int *is_alone) {
   const struct timespec pause = {0, slice < OTHERS_NS ? slice : OTHERS_NS};
-  if (code != LEAT_ERR_WOULD_DEADLOCK || is_only_thread()) return code;
+  uint32_t is_stopped = 0;
+  const int was_alone = *is_alone;
+  if (code != LEAT_ERR_WOULD_DEADLOCK) return code;
+  *is_alone = is_only_thread();
+  if (was_alone && *is_alone) return code;
   Py_BEGIN_ALLOW_THREADS
   (void)nanosleep(&pause, NULL);
   Py_END_ALLOW_THREADS
-  return LEAT_ERR_TIMEOUT;
+  (void)handle->kind->is_stopped(handle->pointer, &is_stopped);
+  return is_stopped ? LEAT_ERR_STOPPED : LEAT_ERR_TIMEOUT;
 }
 
 int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt attempt, void *context,
@@ -71,12 +77,14 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt atte
   int64_t spin_until = 0;
   int64_t next = FIRST_SLICE_NS;
   int64_t longest = 0;
+  int is_alone = 0;
   int32_t code = LEAT_ERR_TIMEOUT;
   if (handle != NULL) {
     code = attempt(context, 0, detail);
     if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
   }
-  longest = longest_slice(slices);
+  is_alone = slices == ROOM_SLICES && is_only_thread();
+  longest = longest_slice(slices, is_alone);
   now = now_ns();
   if (timeout_ns != LEAT_FOREVER) deadline = now + timeout_ns;
   if (handle != NULL && handle->spin_ns != 0 && can_spin()) spin_until = now + handle->spin_ns;
@@ -89,7 +97,7 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Slices slices, Attempt atte
     code = is_spinning ? spin(attempt, context, spin_until - now < slice ? spin_until : now + slice, detail)
                        : attempt(context, slice, detail);
     Py_END_ALLOW_THREADS
-    code = unless_others_read(code, slice);
+    code = unless_others_read(handle, code, slice, &is_alone);
     if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
     now = now_ns();
     if (now >= deadline) return PyErr_CheckSignals() != 0 ? -1 : LEAT_ERR_TIMEOUT;

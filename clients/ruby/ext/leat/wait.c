@@ -36,6 +36,7 @@ typedef struct Waiting {
   int32_t *detail;
   int32_t code;
   int is_interrupted;
+  int is_alone;  // There was no other thread before the last attempt.
   pthread_t thread;
 } Waiting;
 
@@ -81,12 +82,20 @@ static int64_t longest_slice(Slices slices) {
   return slices == ROOM_SLICES && are_handles_unused() && rb_thread_alone() ? HANDED_OVER_NS : SHORT_SLICE_NS;
 }
 
+// The library does not look in an attempt that does not wait, nor in one that finds LEAT_ERR_WOULD_DEADLOCK.
+static int is_stopped(const Handle *handle) {
+  uint32_t answer = 0;
+  if (handle == NULL || handle->kind->is_stopped == NULL) return 0;
+  return handle->kind->is_stopped(handle->pointer, &answer) == LEAT_OK && answer != 0;
+}
+
 // Whether the attempt is to be made again. Pauses if only what other threads do can make another one of it.
-static int goes_on(const Waiting *waiting) {
-  if (waiting->code == LEAT_ERR_WOULD_DEADLOCK && !rb_thread_alone()) {
+static int goes_on(Waiting *waiting) {
+  if (waiting->code == LEAT_ERR_WOULD_DEADLOCK && !waiting->is_alone) {
     struct timeval pause = {0, OTHERS_NS / 1000};
     rb_thread_wait_for(pause);
-    return 1;
+    if (is_stopped(waiting->handle)) waiting->code = LEAT_ERR_STOPPED;
+    return waiting->code != LEAT_ERR_STOPPED;
   }
   return waiting->code == LEAT_ERR_TIMEOUT || waiting->code == LEAT_ERR_INTERRUPTED;
 }
@@ -98,6 +107,7 @@ static VALUE wait_until_done(VALUE context) {
   waiting->longest_ns = longest_slice(waiting->slices);
   while (1) {
     waiting->is_interrupted = 0;
+    waiting->is_alone = rb_thread_alone();
     waiting->thread = pthread_self();
     rb_thread_call_without_gvl2(wait_slices, waiting, interrupt, waiting);
     if (!goes_on(waiting)) return Qnil;
@@ -122,13 +132,6 @@ static VALUE io_of(const Waiting *waiting) {
   io = rb_funcall(rb_cIO, rb_intern("for_fd"), 1, INT2NUM(fd));
   rb_funcall(io, rb_intern("autoclose="), 1, Qfalse);
   return io;
-}
-
-// An attempt that does not wait does not look.
-static int is_stopped(const Handle *handle) {
-  uint32_t answer = 0;
-  if (handle == NULL || handle->kind->is_stopped == NULL) return 0;
-  return handle->kind->is_stopped(handle->pointer, &answer) == LEAT_OK && answer != 0;
 }
 
 // The scheduler runs other fibers of this thread meanwhile.
