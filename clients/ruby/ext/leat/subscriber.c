@@ -106,8 +106,7 @@ static void read_some(Subscriber *self, Reading *reading, int64_t timeout_ns, in
 // the collector sees them.
 enum { AT_ONCE = 64 };
 
-// An Array of what `make` makes of each entry. A few entries are on the stack: ALLOCV_N would take their memory from
-// malloc(), as they are over 1 KiB, and large blocks make the small ones of Strings slower.
+// An Array of what `make` makes of each entry.
 static inline VALUE make_array(const Reading *reading, VALUE (*make)(const leat_record *)) {
   const uint64_t distance = leat_next_batch(reading->records, reading->count, reading->capacity);
   const VALUE list = rb_ary_new_capa((long)reading->count);
@@ -124,6 +123,8 @@ static inline VALUE make_array(const Reading *reading, VALUE (*make)(const leat_
   return list;
 }
 
+// A few entries are on the stack: ALLOCV_N would take their memory from malloc(), as they are over 1 KiB, and large blocks
+// make the small ones of Strings slower.
 static inline VALUE read_array(VALUE object, uint32_t limit, int64_t timeout_ns, int is_poll,
                                VALUE (*make)(const leat_record *)) {
   leat_record few[DEFAULT_LIMIT];
