@@ -1,11 +1,16 @@
 """If this failed, a program for Node would lose records, block its event loop, or not even install."""
 import fcntl
+import hashlib
+import io
 import os
 import shutil
 import signal
 import struct
 import subprocess
+import tarfile
+import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -87,17 +92,36 @@ def test_import_of_a_module(leat, tmp_path):
     assert (done.stdout, done.stderr) == ("true function 8 news\n", "")
 
 
+def fetched(package, sha256, folder):
+    """Unpacks a package of npm's registry, once for all runs. Skips the test where the registry cannot be reached."""
+    if (folder / "package.json").exists():
+        return
+    try:
+        with urllib.request.urlopen(f"https://registry.npmjs.org/{package}.tgz", timeout=30) as answer:
+            data = answer.read()
+    except OSError as error:
+        pytest.skip(f"no {package}: {error}")
+    assert hashlib.sha256(data).hexdigest() == sha256
+    with tempfile.TemporaryDirectory(dir=BUILD) as place, tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        archive.extractall(place)  # Checked above.
+        (unpacked,) = Path(place).iterdir()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unpacked.rename(folder)
+
+
 def test_types_compile_and_so_does_using(tmp_path):
-    """Skipped without TypeScript 5.2 and Node's types. What the types say is compared with the package without them, too."""
-    found = shutil.which("tsc")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout if found else "Version 0.0"
-    types = [folder for folder in (Path("/usr/share/nodejs"), Path("/usr/lib/node_modules"), Path("/usr/local/lib/node_modules"))
-             if (folder / "@types/node").exists()]
-    if tuple(map(int, said.split()[1].split("-")[0].split(".")[:2])) < (5, 2) or not types:
-        pytest.skip("no TypeScript 5.2, or no @types/node")
+    """With TypeScript and Node's types of npm's registry, because Debian's TypeScript does not know `using`."""
+    modules = BUILD / "clients" / "node_modules"
+    fetched("typescript/-/typescript-5.9.3", "10e108c9cf7d5f2879053dff18515fb405abf2ccef63eaaf017d9c571687a1d3",
+            modules / "typescript")
+    fetched("@types/node/-/node-20.19.0", "77407f7c85c14ca7722b17737940baeed06a89c47c1a633c4d5c4a5a3ed5bb0e",
+            modules / "@types" / "node")
+    fetched("undici-types/-/undici-types-6.21.0", "cfa1a9a5e18988850e548f4f6b629c58da32dc32bebb116e58ea301e516fd16d",
+            modules / "undici-types")
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules" / "leat").symlink_to(PACKAGE / "leat")
-    (tmp_path / "node_modules" / "@types").symlink_to(types[0] / "@types")
+    for name in ("@types", "undici-types"):
+        (tmp_path / "node_modules" / name).symlink_to(modules / name)
     (tmp_path / "program.mts").write_text("""
 import { Topic, Reader, LeatRecord, Gap } from 'leat';
 using topic = await Topic.openOrCreate('ts');
@@ -110,7 +134,7 @@ console.log(entry.isGap ? entry.reason : entry.value, counts, Mine);
 // @ts-expect-error
 await topic.subscriber().receive({ timeuot: 10 });
 """, encoding="utf-8")
-    done = subprocess.run([found, "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib",
+    done = subprocess.run([NODE, modules / "typescript/bin/tsc", "--strict", "--noEmit", "--module", "nodenext", "--target", "es2022", "--lib",
                            "es2022,esnext.disposable", "program.mts"],
                           cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stdout
