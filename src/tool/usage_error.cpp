@@ -83,6 +83,15 @@ std::string commands_meant(const CLI::App& command, const std::vector<std::strin
   return fmt::format("{}", fmt::join(meant, " or "));
 }
 
+// No argument behind such a command is one too many.
+bool takes_any_number(const CLI::App& command) {
+  const auto options = command.get_options();
+  return std::any_of(options.begin(), options.end(), [](const CLI::Option* one) {
+    return one->get_positional() &&
+           one->get_expected_max() >= CLI::detail::expected_max_vector_size;
+  });
+}
+
 bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
 // "--count=5" -> "count"
@@ -169,7 +178,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto option = std::find_if(words.begin(), words.end(), is_option);
   if (option != words.end()) return explain_unknown_option(command, *option);
   const std::string name = full_name(command);
-  if (!words.empty() && error.get_name() == "RequiredError")  // `leat news pub`
+  // `leat news pub`, `leat news pub hello`
+  if (!words.empty() && (error.get_name() == "RequiredError" || takes_any_number(command)))
     return fmt::format("write '{}' behind `{}`; see `{} --help`", words.front(), name, name);
   if (!words.empty())
     return fmt::format("'{}' is one argument too many; see `{} --help`", words.front(), name);

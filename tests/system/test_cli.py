@@ -118,6 +118,8 @@ def test_version_as_a_command_is_version_as_an_option(leat):
     (["help", "publish"], 2, ["'publish'", "(did you mean `leat pub`?)"]),
     (["chat"], 2, ["`leat` has no command 'chat'; there are:"]),
     (["news", "pub"], 2, ["write 'news' behind `leat pub`"]),
+    (["news", "pub", "hello"], 2, ["write 'news' behind `leat pub`"]),
+    (["news", "sub", "chat"], 2, ["write 'news' behind `leat sub`"]),
     (["topic", "news", "info"], 2, ["write 'news' behind `leat topic info`"]),
     (["help", "sbu"], 2, ["'sbu'", "did you mean 'sub'?"]),
     (["help", "topic", "craete"], 2, ["'craete'", "did you mean 'create'?"]),
