@@ -155,6 +155,16 @@ def test_topic_that_overwrites_has_no_groups(leat):
     one_line(leat("sub", "t", "--group", "g"), 2, "'t'", "overwrites")
 
 
+def test_topic_and_group_that_are_swapped_are_noticed(leat):
+    leat("topic", "create", "t", check=True)
+    swapped = "there is no topic 'g': write the topic first, then the group: t g"
+    for command in (["create"], ["info"], ["delete"]):
+        one_line(leat("group", *command, "g", "t"), 3, swapped)
+    one_line(leat("group", "seek", "g", "t", "end"), 3, swapped)
+    make(leat, name="t")  # Both names are right.
+    leat("group", "info", "t", "t", check=True)
+
+
 def test_sixty_four_groups_and_no_more(leat):
     leat("topic", "create", "t", check=True)
     for i in range(64):

@@ -225,6 +225,20 @@ Topic open_topic(const std::string& name) {
   return std::move(*topic);
 }
 
+// The topic of a command that also names a group of it.
+Topic open_topic_of_group(const Arguments& arguments) {
+  const auto names = Topic::list();
+  const auto has = [&](const std::string& name) {
+    return names && std::find(names->begin(), names->end(), name) != names->end();
+  };
+  if (has(arguments.name) && !has(arguments.topic))
+    throw Failure{
+        kExitNotThere,
+        fmt::format("there is no topic '{}': write the topic first, then the group: {} {}",
+                    arguments.topic, arguments.name, arguments.topic)};
+  return open_topic(arguments.topic);
+}
+
 Group find_group(const Topic& topic, const std::string& name) {
   auto group = topic.find_group(name);
   if (!group) fail_group(group.error(), topic.name(), name);
@@ -237,7 +251,7 @@ void create(const Arguments& arguments) {
   check_name("group", arguments.name);
   (void)parse_place("--from", arguments.options.from);
   check_group_options(arguments.options);
-  const Topic topic = open_topic(arguments.topic);
+  const Topic topic = open_topic_of_group(arguments);
   const Group group = open_or_create_group(topic, arguments.name, arguments.options);
   if (!group.was_created()) fail_group({Errc::exists, 0}, arguments.topic, arguments.name);
   fmt::print("created group '{}' of topic '{}', from {}\n", arguments.name, arguments.topic,
@@ -250,7 +264,7 @@ void list(const Arguments& arguments) { list_groups(open_topic(arguments.topic),
 
 void info(const Arguments& arguments) {
   check_name("group", arguments.name);
-  const Topic topic = open_topic(arguments.topic);
+  const Topic topic = open_topic_of_group(arguments);
   print_group(arguments.topic, find_group(topic, arguments.name).info(), arguments.json);
 }
 
@@ -259,7 +273,7 @@ void info(const Arguments& arguments) {
 void seek(const Arguments& arguments) {
   check_name("group", arguments.name);
   const From place = parse_place("PLACE", arguments.place);
-  const Topic topic = open_topic(arguments.topic);
+  const Topic topic = open_topic_of_group(arguments);
   const Group group = find_group(topic, arguments.name);
   std::optional<std::uint32_t> partition;
   if (arguments.partition) {
@@ -307,7 +321,7 @@ std::string members_text(const Topic& topic, const std::string& name) {
 
 void delete_group(const Arguments& arguments) {
   check_name("group", arguments.name);
-  const Topic topic = open_topic(arguments.topic);
+  const Topic topic = open_topic_of_group(arguments);
   auto deleted = topic.delete_group(arguments.name, arguments.force);
   if (deleted) return;
   const std::string members = members_text(topic, arguments.name);
