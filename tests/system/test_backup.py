@@ -338,9 +338,15 @@ def test_damaged_backups_restore_what_is_whole(leat, data, backups):
     assert all_lines(leat, "again") == LINES
 
 
+def test_the_backup_below_a_directory_is_named(leat, data, backups):
+    create(leat)
+    leat("backup", "orders", backups / "orders", check=True)
+    one_line(leat("restore", backups), 5, f"{backups} is not a backup: it has no manifest (is {backups}/orders meant?)")
+
+
 def test_what_is_no_backup_gets_one_line(leat, data, backups, tmp_path):
     one_line(leat("restore", backups / "nowhere"), 3, f"there is no directory '{backups}/nowhere'")
-    one_line(leat("restore", backups), 5, f"{backups} is not a backup: it has no manifest")
+    one_line(leat("restore", backups), 5, f"{backups} is not a backup: it has no manifest\n")
     one_line(leat("restore", __file__), 5, "is not a backup")
     one_line(leat("restore", ""), 3, "there is no directory")
     create(leat)

@@ -216,6 +216,7 @@ def one_line(done, code, *words):
 @pytest.mark.parametrize("command", ["dump", "fsck"])
 def test_what_is_no_topic_gets_one_line(leat, data, command):
     one_line(leat(command, "other"), 3, "no durable topic 'other'", str(data))
+    one_line(leat(command, "odrers"), 3, "no durable topic 'odrers'", "(did you mean 'orders'?)")
     one_line(leat(command, "a/b"), 2, "'a/b'")
     (data / "empty").mkdir()
     one_line(leat(command, "empty"), 5, "no manifest")

@@ -89,7 +89,8 @@ DataFiles open_data_files(const std::string& topic) {
   if (!files && files.error().system_error == ENOTDIR)
     throw Failure{kExitFormat, no_directory_sentence(topic, data.path)};
   if (!files && files.error() == Errc::not_found)
-    throw Failure{kExitNotThere, fmt::format("there is no durable topic '{}' in {}", topic, path)};
+    throw Failure{kExitNotThere, fmt::format("there is no durable topic '{}' in {}{}", topic, path,
+                                             similar_topic(topic))};
   if (!files) fail(files.error(), data);
   data.files = std::move(*files);
   return data;

@@ -43,11 +43,22 @@ DataFiles open_backup(const RestoreArguments& arguments) {
           std::move(*files)};
 }
 
+// " (is …/orders meant?)": several backups are often in one directory.
+std::string backup_below(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{path, error}) {
+    const auto files = TopicFiles::open_path(entry.path().string());
+    if (files && files->manifest()) return fmt::format(" (is {} meant?)", entry.path().string());
+  }
+  return {};
+}
+
 // Fails unless a topic can be made of it.
 void check_backup(const DataFiles& backup) {
   const auto manifest = backup.files.manifest();
   if (!manifest && manifest.error() == Errc::not_found)
-    throw Failure{kExitFormat, fmt::format("{} is not a backup: it has no manifest", backup.path)};
+    throw Failure{kExitFormat, fmt::format("{} is not a backup: it has no manifest{}", backup.path,
+                                           backup_below(backup.path))};
   if (!manifest && manifest.error() == Errc::corrupt)
     throw Failure{kExitFormat, fmt::format("both copies of the manifest in {} are damaged: nothing "
                                            "can be restored without one",
