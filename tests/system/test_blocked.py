@@ -82,6 +82,20 @@ def test_timeout_ends_it(leat, small):
     one_line(leat("pub", small, "x" * 1000, "--timeout", "soon"), 2, "--timeout", "'soon'")
 
 
+def test_a_publisher_that_does_not_wait_says_who_has_yet_to_read(leat):
+    leat("topic", "create", "news", "--capacity", "64KiB", "--policy", "fail", check=True)
+    leat("group", "create", "news", "g", check=True)
+    one_line(leat("pub", "news", "--generate", "1000", "--count", "1000"), 6,
+             "topic 'news' is full and does not wait (--policy fail) for group 'g', which has no members: ",
+             "`leat group delete news g` gives its records up; ", " records were sent before")
+
+
+def test_a_topic_that_keeps_everything_says_so(leat):
+    leat("topic", "create", "news", "--capacity", "64KiB", "--retain", "all", check=True)
+    one_line(leat("pub", "news", "--generate", "1000", "--count", "100"), 6,
+             "topic 'news' is full and keeps all its records (--retain all): create one with a larger --capacity; 64 ")
+
+
 def test_no_create(leat):
     one_line(leat("pub", "nothing", "a", "--no-create"), 3, "no topic 'nothing'")
     assert leat("topic", "list").stdout == ""

@@ -97,8 +97,7 @@ void TopicSender::settle() {
     auto flushed = publisher_.flush(end.at_most_ns(kPatience.count()), stop_);
     if (flushed || stop_.stop_requested()) return;
     const bool is_slow = flushed.error() == Errc::not_durable && flushed.error().system_error == 0;
-    if (!is_slow || end.passed())
-      fail_to_sync(flushed.error(), topic_.name(), what_was_sent());
+    if (!is_slow || end.passed()) fail_to_sync(flushed.error(), topic_.name(), what_was_sent());
     say(
         fmt::format("topic '{0}' has the records, and waits for the disk: `leat topic info {0}` "
                     "shows its state",
@@ -148,12 +147,7 @@ bool TopicSender::publish(const NewRecord& record) {
       case Errc::revoked: break;
       case Errc::too_large:
         throw too_large(record_bytes(record, time_size_ != 0) - time_size_, false);
-      case Errc::full:
-        throw Failure{
-            kExitFull,
-            fmt::format("topic '{}' is full and does not wait or reuse room (leat topic info "
-                        "{}){}",
-                        topic_.name(), topic_.name(), what_was_sent())};
+      case Errc::full: throw Failure{kExitFull, what_is_full(record) + what_was_sent()};
       default: fail(offset.error(), topic_.name(), what_was_sent());
     }
   }
@@ -170,6 +164,12 @@ Result<std::uint64_t> TopicSender::wait_and_publish(const NewRecord& record) {
 }
 
 std::string TopicSender::what_is_full(const NewRecord& record) const {
+  const TopicInfo info = topic_.info();
+  if (info.retain_all)
+    return fmt::format(
+        "topic '{}' is full and keeps all its records (--retain all): create one with a larger "
+        "--capacity",
+        topic_.name());
   std::vector<RoomHolder> holders;
   const bool is_known = record.partition || !record.key;
   for (std::uint32_t i = 0; i < (is_known ? 1 : topic_.partitions()); ++i) {
@@ -179,8 +179,10 @@ std::string TopicSender::what_is_full(const NewRecord& record) const {
   if (holders.empty())
     return fmt::format("topic '{0}' is full: `leat topic info {0}` shows why", topic_.name());
   const HoldersText text = holders_text(topic_.name(), std::move(holders));
-  return fmt::format("topic '{}' is full and waits for {}: {}", topic_.name(), text.who,
-                     text.remedy);
+  return fmt::format(
+      "topic '{}' is full and {} {}: {}", topic_.name(),
+      info.policy == Policy::fail ? "does not wait (--policy fail) for" : "waits for", text.who,
+      text.remedy);
 }
 
 Failure TopicSender::too_large(std::uint64_t size, bool or_more) const {
