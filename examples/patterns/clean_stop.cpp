@@ -1,6 +1,6 @@
 // Stopping on SIGTERM: forwards records from the topic `incoming` to the topic `outgoing` until it is told to end.
 //
-//     clean_stop & leat pub incoming hello && leat sub outgoing --count 1; kill -TERM $!
+//     clean_stop & leat pub incoming hello && leat sub outgoing --from beginning --count 1; kill -TERM $!
 //
 // A signal requests a stop, and the stop ends every wait: for records, and for room in a full topic. What was not published
 // is not acknowledged, and the next process that starts goes on with it: nothing is lost, and nothing is forwarded twice.

@@ -105,6 +105,19 @@ def test_job_that_fails_is_tried_again_and_then_put_aside(leat, start, tmp_path)
 
 # --- A clean stop ---------------------------------------------------------------------------------
 
+def test_what_clean_stop_forwards_is_there_for_the_reader_of_its_usage(leat, start):
+    """The command at the top of the program: the reader begins after the record was forwarded."""
+    usage = (ROOT / "examples" / "patterns" / "clean_stop.cpp").read_text().split("//     ")[1].splitlines()[0]
+    forwarder = start("clean_stop")
+    leat("pub", "incoming", "hello", check=True)
+    wait_until(lambda: (there := leat("topic", "info", "outgoing", "--json")).returncode == 0
+               and json.loads(there.stdout)["partitions"][0]["end"] == 1)
+    reader = usage[usage.index("leat sub ") + len("leat "):usage.index(";")].split()
+    assert leat(*reader, timeout=20).stdout == "hello\n"
+    forwarder.terminate()
+    assert forwarder.wait(20) == 0
+
+
 def test_stops_lose_nothing_and_forward_nothing_twice(leat, start):
     leat("topic", "create", "outgoing", "--retain", "all", "--capacity", "4MiB", check=True)
     leat("topic", "create", "incoming", "--retain", "all", "--capacity", "4MiB", check=True)
