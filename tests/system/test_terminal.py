@@ -76,6 +76,15 @@ def test_help_is_as_wide_as_the_terminal(leat, columns, expected):
     assert shown == help_text(leat, "topic", "create", COLUMNS=str(expected))
 
 
+def test_who_forgets_the_message_is_told_that_lines_are_read(leat):
+    with Terminal(leat, "pub", "news") as terminal:
+        terminal.until("leat: reading lines from the terminal; Ctrl-D ends\r\n")
+        terminal.write("hello\n\x04")
+        assert terminal.process.wait(20) == 0
+    assert leat("sub", "news", "--from", "beginning", "--exit", check=True).stdout == "hello\n"
+    assert "reading" not in leat("pub", "news", input="more\n", check=True).stderr
+
+
 def test_nonsense_in_columns_is_no_reason_to_fail(leat):
     for columns in ("", "0", "-5", "wide", "99999999999999999999"):
         assert help_text(leat, COLUMNS=columns) == help_text(leat, COLUMNS="80")

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -118,6 +119,9 @@ std::size_t longest_input(const Sender& sender, const PubArguments& arguments) {
 void send_input(Sender& sender, int input, const PubArguments& arguments,
                 const StopOnSignal& signals) {
   const std::uint64_t count = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
+  // Without this, a forgotten MESSAGE would look like a command that hangs.
+  if (::isatty(input) == 1)
+    print_notice(fmt::format("reading {}s from the terminal; Ctrl-D ends", arguments.unit()));
   RecordReader reader{input, longest_input(sender, arguments), framing_of(arguments)};
   while (sender.sent() < count) {
     const auto text = reader.next([&] {
