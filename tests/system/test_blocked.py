@@ -42,6 +42,12 @@ def test_a_group_without_members_is_named_and_the_commands_work(leat, small):
     assert publisher.wait(20) == 0 and publisher.stderr.read() == ""  # It was said once.
 
 
+def test_a_group_that_a_typo_has_made_is_noticed_at_once(leat, small):
+    leat("group", "create", small, "workers", check=True)
+    done = leat("sub", small, "--group", "wokers", "--exit", check=True)
+    assert done.stderr.startswith("leat: created group 'wokers' of topic 'news' (did you mean 'workers'?): it holds room")
+
+
 def test_a_subscriber_is_named_by_its_pid(leat, small):
     reader = stopped_subscriber(leat)
     publisher, says = blocked(leat)

@@ -8,10 +8,12 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "leat/leat.hpp"
 #include "sub.hpp"
+#include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
 namespace {
@@ -27,8 +29,12 @@ void report_creation(const Topic& topic, const std::string& group) {
   const char* const what = topic.info().durable
                                ? "it keeps its position, also without members,"
                                : "it holds room for what it has not read, also without members,";
-  print_notice(fmt::format("created group '{}' of topic '{}': {} until `leat group delete {} {}`",
-                           group, topic.name(), what, topic.name(), group));
+  std::vector<std::string> others;
+  if (auto names = topic.group_names()) others = std::move(*names);
+  std::erase(others, group);
+  print_notice(fmt::format("created group '{}' of topic '{}'{}: {} until `leat group delete {} {}`",
+                           group, topic.name(), tool::did_you_mean(group, others), what,
+                           topic.name(), group));
 }
 
 Group open_group(const Topic& topic, const SubArguments& arguments, bool was_missing) {
