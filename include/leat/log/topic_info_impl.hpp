@@ -58,7 +58,8 @@ inline std::vector<OpenClaim> claims_that_block(const MappedTopic& topic) {
 struct PartitionDescription {
   PartitionInfo info;
   std::uint64_t oldest_segment = 0;
-  bool is_full = false;  // somebody keeps it from taking another segment
+  bool is_full = false;   // somebody keeps it from taking another record
+  bool has_rest = false;  // the current segment takes another record of average size
 };
 
 inline PartitionDescription describe_partition(MappedTopic& topic, std::uint32_t partition) {
@@ -77,6 +78,11 @@ inline PartitionDescription describe_partition(MappedTopic& topic, std::uint32_t
     description.info.end = newest->base_offset + layout.records(claim);
     description.info.used_bytes = (current - description.oldest_segment) * geometry.segment_size +
                                   layout.granules(claim) * kGranule;
+    const std::uint64_t count = std::max<std::uint64_t>(
+        1, description.info.end - std::min(description.info.start, description.info.end));
+    description.has_rest = !ClaimLayout::is_closed(claim) &&
+                           layout.granules(claim) * kGranule + description.info.used_bytes / count <
+                               geometry.segment_size;
     break;
   }
   const SegmentMemory memory{topic, partition};
@@ -206,9 +212,14 @@ LEAT_INLINE TopicInfo Topic::info() const {
   std::vector<PartitionDescription> partitions;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     PartitionDescription& description = partitions.emplace_back(describe_partition(*topic_, i));
-    std::vector<RoomHolder> holders = RoomHolders{*topic_, i}.find();
-    description.is_full = !holders.empty();
-    std::ranges::move(holders, std::back_inserter(info.room_holders));
+    // A publisher that waits has been refused, with a large record perhaps. [sleeping] acquire: only a hint.
+    const bool is_refused =
+        (load_acquire<Edge::sleeping>(topic_->header().space_wake) & kSleeping) != 0;
+    if (is_refused || !description.has_rest) {
+      std::vector<RoomHolder> holders = RoomHolders{*topic_, i}.find();
+      description.is_full = !holders.empty();
+      std::ranges::move(holders, std::back_inserter(info.room_holders));
+    }
     info.capacity_bytes = std::max(info.capacity_bytes, description.info.capacity_bytes);
     info.max_capacity_bytes =
         (geometry.grows() ? SegmentMemory{*topic_, i}.maximum() : geometry.segment_count) *
