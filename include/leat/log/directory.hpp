@@ -4,6 +4,7 @@
 // All its files are opened relative to its directory, so files of two topics are never mixed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
@@ -25,12 +26,7 @@ inline constexpr char kDirectoryLock[] = "+lock";
 // 1 to 200 letters, digits, dots, underscores and dashes; not "." or "..".
 inline bool is_valid_topic_name(std::string_view name) noexcept {
   if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
-  for (const char c : name) {
-    const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '.' || c == '_' || c == '-';
-    if (!ok) return false;
-  }
-  return true;
+  return std::ranges::all_of(name, is_name_character);
 }
 
 inline std::string default_directory_path() {

@@ -27,6 +27,12 @@ inline std::string group_file_name(std::uint64_t number) {
   return name;
 }
 
+// Names of topics and groups consist of these.
+constexpr bool is_name_character(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
 class GroupView {
  public:
   // Maps a group's file.
@@ -74,9 +80,13 @@ class GroupView {
   // The word of a key's slot, by key or by slot number. Only in groups that go by key.
   std::uint64_t& key_slot(std::uint64_t key) const noexcept { return slots_[key & slot_mask_]; }
   std::uint64_t slot_of(std::uint64_t key) const noexcept { return key & slot_mask_; }
+  // With ? for what no name has: any process may write here, and people print names and paste them into shells.
   std::string name() const {
     const std::uint32_t size = load_relaxed<Why::constant>(header_->name_size);
-    return {header_->name, size <= kMaxGroupName ? size : 0};
+    std::string copy{header_->name, size <= kMaxGroupName ? size : 0};
+    for (char& c : copy)
+      if (!is_name_character(c)) c = '?';
+    return copy;
   }
 
   // Number of seats, spare entries, and entries of a row that a scan must visit.
