@@ -364,8 +364,8 @@ class Publisher : private detail::PublisherParts {
   //   forked, io_error
   Result<int> room_fd(std::optional<std::uint32_t> partition = {});
   // Who has to make room in a full partition (by default, partition()): for a message to people when
-  // publish() has waited long, or after `full`. None if there is room by now, and where nobody can make it
-  // (retain_all, offset_limit). A snapshot, which takes no lock; it costs a system call for each holder. Any
+  // publish() has waited long, or after `full`. None if there is room for any record by now, and where nobody can
+  // make it (retain_all, offset_limit). A snapshot, which takes no lock; it costs a system call for each holder. Any
   // thread, also while another waits in a call of this publisher, but not while one moves or destroys it.
   //   invalid_argument   no such partition
   //   forked

@@ -37,14 +37,15 @@ class GroupRoom {
     return needed;
   }
 
-  // Calls visit(group) for each group that needs `segment` now. Has no effect on groups that are being made.
+  // Calls visit(group) for each group that needs `segment` now. Leaves groups that are being made as they are: a
+  // publisher would call their creation off.
   template <class Visit>
   void each_in_need(std::uint64_t segment, bool only_cursors, Visit&& visit) {
     if (topic_.durable() != nullptr) return;
     const std::uint64_t granules = topic_.geometry().segment_granules;
     (void)each_group([&](const GroupView& group) {
       const bool closed = group.is_closed();
-      bool needs = !closed && group.is_before(partition_, segment);
+      bool needs = group.is_there() && group.is_before(partition_, segment);
       if (!needs && !only_cursors) {
         group.each_entry_in(partition_, segment * granules, granules, [&](std::uint64_t word) {
           needs = needs || !closed || has_reader(group, word);

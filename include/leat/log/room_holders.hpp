@@ -69,16 +69,20 @@ class RoomHolders {
       if (holder == Roller::Holder::none || holder == Roller::Holder::announcement ||
           is_dead(topic_, state))
         continue;  // Publishers withdraw or reap these.
-      const bool reads = holder == Roller::Holder::reader || holder == Roller::Holder::pin;
+      const bool reads = holder == Roller::Holder::reader || holder == Roller::Holder::pin ||
+                         !is_publisher(state);  // Readers repair, too.
       add({.kind = reads ? RoomHolder::Kind::subscriber : RoomHolder::Kind::publisher,
            .pids = {load_relaxed<Why::hint>(participant.pid)}});
       is_held = true;
     }
     GroupRoom{topic_, partition_}.each_in_need(segment, only_cursors, [&](const GroupView& group) {
-      add({.kind = RoomHolder::Kind::group,
-           .pids = group.living_members(topic_.control_fd()),
-           .group = group.name()});
       is_held = true;
+      std::vector<std::uint32_t> pids = group.living_members(topic_.control_fd());
+      if (!group.is_closed())
+        return add({.kind = RoomHolder::Kind::group, .pids = pids, .group = group.name()});
+      // Nobody finds a deleted group by its name any more. Its members are still there.
+      for (const std::uint32_t pid : pids)
+        add({.kind = RoomHolder::Kind::subscriber, .pids = {pid}});
     });
     return is_held;
   }

@@ -1,5 +1,6 @@
 // If this failed, a publisher that hangs at a full topic could not say for whom it waits, or would blame others.
 #include <algorithm>
+#include <cstring>
 
 #include "testing.hpp"
 
@@ -146,6 +147,68 @@ TEST(RoomHolders, NobodyWhereNobodyCanMakeRoom) {
   auto subscriber = from_beginning(*topic);
   fill_up(publisher);
   EXPECT_EQ(names(publisher.waiting_for()), Names{});
+}
+
+// A record of a hundred bytes fits; the publisher that was refused waits for room for a large one.
+TEST(RoomHolders, InfoDoesNotCallATopicFullThatTakesAnotherRecord) {
+  const TestTopic topic{{.capacity_bytes = 2 * kSegment}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  while (must(publisher.publish(std::string(100, 'x'))) < 500) {
+    const TopicInfo info = topic->info();
+    if (info.partitions[0].used_bytes < kSegment + 200 ||
+        info.partitions[0].used_bytes > 2 * kSegment - 200)
+      continue;
+    ASSERT_TRUE(info.room_holders.empty()) << info.partitions[0].used_bytes;
+    ASSERT_EQ(std::ranges::count_if(info.participants, &ParticipantInfo::blocking), 0);
+    if (info.partitions[0].used_bytes > 2 * kSegment - 400) break;
+  }
+  const std::string large(publisher.max_record_size(), 'x');
+  EXPECT_EQ(code(publisher.publish(large, Deadline{1ms})), Errc::timeout);
+  EXPECT_EQ(names(publisher.waiting_for()), (Names{"subscriber me"}));
+  EXPECT_EQ(topic->info().room_holders.size(), 1U);
+}
+
+TEST(RoomHolders, NoGroupThatAPublisherWouldCallOff) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  must(topic->group("g", {.from = From::beginning}));
+  fill_up(publisher);
+  EXPECT_EQ(names(publisher.waiting_for()), (Names{"group g"}));
+  // As if its creator had died.
+  const auto group = must(topic.shared().group(0));
+  group->header().closed = detail::kGroupMaking;
+  EXPECT_EQ(names(publisher.waiting_for()), Names{});
+  EXPECT_EQ(group->header().closed, detail::kGroupMaking);  // It only looks.
+  must(publisher.publish(kHalfText, Deadline::immediate()));
+}
+
+// `leat group info` would not find a deleted group.
+TEST(RoomHolders, AMemberOfADeletedGroup) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = must(topic->group("g", {.from = From::beginning}));
+  auto member = must(group.join());
+  fill_up(publisher);
+  std::vector<Delivery> taken;
+  while (member.receive(taken, 100, Deadline::immediate())) {
+  }
+  must(topic->delete_group("g", true));
+  EXPECT_EQ(names(publisher.waiting_for()), (Names{"subscriber me"}));
+}
+
+// It could clear a terminal, or run a command of its own in the shell into which the advice is pasted.
+TEST(RoomHolders, NoNameThatNoGroupHas) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  must(topic->group("abcdefgh", {.from = From::beginning}));
+  fill_up(publisher);
+  const auto group = must(topic.shared().group(0));
+  std::memcpy(group->header().name, "a\x1b[2;`\n'", 8);
+  EXPECT_EQ(names(publisher.waiting_for()), (Names{"group a??2????"}));
+  EXPECT_EQ(must(topic->group_names()), (std::vector<std::string>{"a??2????"}));
+  group->header().name_size = ~0U;
+  EXPECT_EQ(must(publisher.waiting_for())[0].group, "");
 }
 
 TEST(RoomHolders, AfterAFork) {
