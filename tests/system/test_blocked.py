@@ -1,5 +1,6 @@
 """If these tests failed, a publisher at a full topic would hang and say nothing, or blame somebody else."""
 import json
+import os
 import signal
 import subprocess
 
@@ -134,6 +135,31 @@ def test_info_and_doctor_agree(leat, small):
     leat("group", "delete", small, "g", check=True)
     assert leat("doctor").returncode == 0
     assert "full" not in leat("topic", "info", small, check=True).stdout
+
+
+def test_doctor_leaves_a_topic_alone_that_takes_more_records(leat, small):
+    leat("group", "create", small, "g", check=True)
+    leat("pub", small, "--generate", "1000", "--count", "59", check=True)  # The last segment has room for five more.
+    assert "blocked" not in leat("doctor").stdout
+    assert "full" not in leat("topic", "info", small, check=True).stdout
+    leat("pub", small, "--generate", "1000", "--count", "5", "--timeout", "1s", check=True)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_nobody_is_told_to_kill_a_pid_of_another_pid_namespace(leat, small):
+    reader = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", leat.executable, "sub", small, "--from", "beginning"],
+        stdout=subprocess.DEVNULL, env=leat.environment, start_new_session=True)
+    leat.started.append(reader)
+    wait_until(lambda: info(leat, small)["participants"])
+    children = f"/proc/{reader.pid}/task/{reader.pid}/children"
+    with open(children, encoding="ascii") as file:
+        pid = int(file.read())
+    os.kill(pid, signal.SIGSTOP)
+    publisher, says = blocked(leat)
+    assert "the subscriber with pid 1: end it in its container" in says.text and "kill" not in says.text
+    os.kill(pid, signal.SIGKILL)
+    assert publisher.wait(20) == 0
 
 
 def test_doctor_leaves_a_busy_topic_alone(leat, small):

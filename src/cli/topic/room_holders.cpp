@@ -1,8 +1,12 @@
 #include "room_holders.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
+
+#include "leat/admin.hpp"
 
 namespace leat::cli {
 namespace {
@@ -34,12 +38,31 @@ std::string who(const RoomHolder& holder) {
   return {};
 }
 
+// Whether the process that has this pid here has the topic open. The number may be one of another PID namespace, where
+// it is another process.
+bool is_here(const std::string& topic, std::uint32_t pid) {
+  struct stat control {};
+  const std::string path = fmt::format("{}/{}/control", topics_directory(), topic);
+  if (::stat(path.c_str(), &control) != 0) return false;
+  const std::string inode = fmt::format(" {} ", control.st_ino);
+  std::ifstream maps{fmt::format("/proc/{}/maps", pid)};
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(inode) != std::string::npos) return true;
+  return false;
+}
+
 std::string remedy(const std::string& topic, const RoomHolder& holder) {
   const std::uint32_t pid = holder.pids.empty() ? 0 : holder.pids.front();
   switch (holder.kind) {
     case RoomHolder::Kind::subscriber:
-    case RoomHolder::Kind::publisher: return fmt::format("`kill {}` ends it", pid);
+    case RoomHolder::Kind::publisher:
+      if (is_here(topic, pid)) return fmt::format("`kill {}` ends it", pid);
+      return "end it in its container, or as its user: here, no process with this pid is known to "
+             "have the topic open";
     case RoomHolder::Kind::group:
+      if (!is_valid_name(holder.group))  // Not to be pasted into a shell.
+        return fmt::format("its file is damaged: `leat topic delete --force {}` deletes the topic",
+                           topic);
       if (!is_left(holder))
         return fmt::format("`leat group info {} {}` shows what its members hold", topic,
                            holder.group);
