@@ -107,7 +107,7 @@ const CodeTooMany Code = 18 // no slot for another participant or group is free
 // ErrTooMany is an error with this code.
 var ErrTooMany = named(CodeTooMany, "too_many")
 
-const CodeUnsupported Code = 19 // not supported by this kernel or file system
+const CodeUnsupported Code = 19 // not supported by this kernel, file system or version of Leat
 
 // ErrUnsupported is an error with this code.
 var ErrUnsupported = named(CodeUnsupported, "unsupported")

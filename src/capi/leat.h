@@ -83,7 +83,7 @@ extern "C" {
 #define LEAT_ERR_WOULD_DEADLOCK 16     // the topic is full and only this very thread could make room
 #define LEAT_ERR_NOT_ALLOWED 17        // the connection point was made with preAllocate: its expansions are fixed
 #define LEAT_ERR_TOO_MANY 18           // no slot for another participant or group is free
-#define LEAT_ERR_UNSUPPORTED 19        // not supported by this kernel or file system
+#define LEAT_ERR_UNSUPPORTED 19        // not supported by this kernel, file system or version of Leat
 #define LEAT_ERR_IN_FLIGHT_FULL 20     // this member holds as many records as its group allows: acknowledge some
 #define LEAT_ERR_REDELIVERY_FULL 21    // more records came back, or wait for their key, than the group has room for
 #define LEAT_ERR_NOT_IN_FLIGHT 22      // that record or claim is not in flight (any more)

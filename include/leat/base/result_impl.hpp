@@ -58,7 +58,7 @@ inline constexpr const char* kSentences[] = {
     "the topic is full and only this very thread could make room",
     "the connection point was made with preAllocate: its expansions are fixed",
     "no slot for another participant or group is free",
-    "not supported by this kernel or file system",
+    "not supported by this kernel, file system or version of Leat",
     "this member holds as many records as its group allows: acknowledge some",
     "more records came back, or wait for their key, than the group has room for",
     "that record or claim is not in flight (any more)",
@@ -102,9 +102,10 @@ inline const char* closer_sentence(Error error) noexcept {
     case Errc::not_found: return is_system_error ? "no such topic, group or directory" : nullptr;
     case Errc::no_space: return is_system_error ? no_space_sentence(error.system_error) : nullptr;
     case Errc::unsupported:
-      return is_system_error ? nullptr
-                             : "not supported by this version of Leat: an option that it does not "
-                               "know, or a name with \"://\", which is a topic at a broker";
+      return is_system_error
+                 ? nullptr
+                 : "not supported by this kernel, file system or version of Leat: an option "
+                   "that it does not know, or a name with \"://\", which is a topic at a broker";
     default: return nullptr;
   }
 }

@@ -108,8 +108,9 @@ TEST(Error, NamesWhatElseACodeStandsFor) {
   EXPECT_EQ(describe({Errc::invalid_argument, ENAMETOOLONG}),
             "a system call refused an argument (File name too long)");
   EXPECT_NE(describe(Error{Errc::unsupported}).find("a topic at a broker"), std::string::npos);
-  EXPECT_EQ(describe({Errc::unsupported, EOPNOTSUPP}),
-            "not supported by this kernel or file system (Operation not supported)");
+  EXPECT_EQ(
+      describe({Errc::unsupported, EOPNOTSUPP}),
+      "not supported by this kernel, file system or version of Leat (Operation not supported)");
   EXPECT_EQ(describe(Error{Errc::not_found}), "no such topic or group");
   EXPECT_EQ(describe({Errc::not_found, ENOENT}),
             "no such topic, group or directory (No such file or directory)");

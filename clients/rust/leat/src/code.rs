@@ -67,7 +67,7 @@ codes! {
     WouldDeadlock = 16, "would_deadlock", "the topic is full and only this very thread could make room";
     NotAllowed = 17, "not_allowed", "the connection point was made with preAllocate: its expansions are fixed";
     TooMany = 18, "too_many", "no slot for another participant or group is free";
-    Unsupported = 19, "unsupported", "not supported by this kernel or file system";
+    Unsupported = 19, "unsupported", "not supported by this kernel, file system or version of Leat";
     InFlightFull = 20, "in_flight_full", "this member holds as many records as its group allows: acknowledge some";
     RedeliveryFull = 21, "redelivery_full", "more records came back, or wait for their key, than the group has room for";
     NotInFlight = 22, "not_in_flight", "that record or claim is not in flight (any more)";

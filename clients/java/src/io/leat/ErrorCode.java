@@ -43,7 +43,7 @@ public enum ErrorCode {
   NOT_ALLOWED(17),
   /** No slot for another participant or group is free. */
   TOO_MANY(18),
-  /** Not supported by this kernel or file system. */
+  /** Not supported by this kernel, file system or version of Leat. */
   UNSUPPORTED(19),
   /** This member holds as many records as its group allows: acknowledge some. */
   IN_FLIGHT_FULL(20),
