@@ -81,6 +81,7 @@ class Shell:
         leat = Leat(self.topics)
         bin_directory = directory / "bin"
         bin_directory.mkdir()
+        (directory / "data").mkdir(mode=0o700)
         (bin_directory / "leat").symlink_to(leat.executable.resolve())
         (directory / "build").symlink_to(bin_directory)
         self.leat = leat
