@@ -12,6 +12,7 @@
 #include "../../bench/report/decision.cpp"
 #include "../../bench/report/page_decision.cpp"
 #include "../../bench/report/page_notes.cpp"
+#include "../../bench/report/page_parts.cpp"
 #include "../../bench/report/page_ranking.cpp"
 #include "../../bench/report/page_tables.cpp"
 #include "../../bench/report/plot.cpp"
