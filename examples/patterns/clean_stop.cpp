@@ -46,7 +46,8 @@ int forward(const std::stop_token& stop) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  if (argc != 1) return std::fputs("usage: clean_stop\n", stderr), 2;
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);

@@ -95,7 +95,8 @@ int ask(std::span<char*> questions) {
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   if (command == "serve" && argc == 2) return serve();
-  if (command == "ask") return ask(std::span{argv, static_cast<std::size_t>(argc)}.subspan(2));
+  if (command == "ask" && argc > 2)
+    return ask(std::span{argv, static_cast<std::size_t>(argc)}.subspan(2));
   std::fputs("usage: request_reply serve | ask QUESTION…\n", stderr);
   return 2;
 }

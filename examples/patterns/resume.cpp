@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "leat/leat.hpp"
@@ -29,11 +30,12 @@ struct State {
   std::uint64_t sum = 0;
 };
 
-State load(const std::string& path) {
+// The beginning if there is no file; nothing if it has something else in it.
+std::optional<State> load(const std::string& path) {
   State state;
   std::ifstream file{path};
-  if (file >> state.topic_id >> state.offset >> state.count >> state.sum) return state;
-  return {};
+  if (!file || file >> state.topic_id >> state.offset >> state.count >> state.sum) return state;
+  return std::nullopt;
 }
 
 // Replaces the file as a whole, so that a kill leaves the old state or the new one. After a failure of the machine, that
@@ -50,7 +52,11 @@ void add(const leat::Record& record, State& state) {
   const std::string_view text = record.text();
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return;
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    std::fprintf(stderr, "record %llu is no number and does not count\n",
+                 static_cast<unsigned long long>(record.offset));
+    return;
+  }
   ++state.count;
   state.sum += number;
 }
@@ -62,7 +68,12 @@ int main(int argc, char** argv) {
   const std::string path = argv[2];
   auto topic = leat::Topic::open(argv[1]);
   if (!topic) return fail(argv[1], topic.error());
-  State state = load(path);
+  const std::optional<State> loaded = load(path);
+  if (!loaded) {
+    std::fprintf(stderr, "%s is no state of this program: remove it to start over\n", path.c_str());
+    return 1;
+  }
+  State state = *loaded;
   const std::string id = topic->id().text();
   if (state.topic_id != id) {
     if (state.topic_id != "-") std::fprintf(stderr, "%s was made anew: starting over\n", argv[1]);

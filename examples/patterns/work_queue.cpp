@@ -81,7 +81,8 @@ int work() {
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   if (command == "work" && argc == 2) return work();
-  if (command == "add") return add(std::span{argv, static_cast<std::size_t>(argc)}.subspan(2));
+  if (command == "add" && argc > 2)
+    return add(std::span{argv, static_cast<std::size_t>(argc)}.subspan(2));
   std::fputs("usage: work_queue work | add FILE…\n", stderr);
   return 2;
 }

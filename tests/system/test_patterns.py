@@ -34,10 +34,12 @@ def members(leat, topic, group):
     return json.loads(done.stdout)["members"] if done.returncode == 0 else 0
 
 
-@pytest.mark.parametrize("name", ["request_reply", "work_queue", "resume", "event_loop"])
-def test_wrong_usage_is_explained(start, name):
-    process = start(name, "one", "two", "three")
-    assert process.communicate(timeout=20)[1].startswith(f"usage: {name} ") and process.returncode == 2
+@pytest.mark.parametrize("name, arguments", [
+    ("request_reply", ["one", "two", "three"]), ("request_reply", ["ask"]), ("work_queue", ["one", "two", "three"]),
+    ("work_queue", ["add"]), ("clean_stop", ["--help"]), ("resume", ["one"]), ("event_loop", ["one", "two", "three"])])
+def test_wrong_usage_is_explained(start, name, arguments):
+    process = start(name, *arguments)
+    assert process.communicate(timeout=20)[1].startswith(f"usage: {name}") and process.returncode == 2
 
 
 # --- Request and reply ----------------------------------------------------------------------------
@@ -176,7 +178,17 @@ def test_each_number_counts_once_although_the_program_is_killed(leat, start, tmp
     assert done.communicate(timeout=60) == (f"{count * (count + 1) // 2} in {count} records\n", "")
     leat("pub", "numbers", "1", "no number", "1", check=True)
     done = start("resume", "numbers", state)
-    assert done.communicate(timeout=60)[0] == f"{count * (count + 1) // 2 + 2} in {count + 2} records\n"
+    assert done.communicate(timeout=60) == (f"{count * (count + 1) // 2 + 2} in {count + 2} records\n",
+                                            f"record {count + 1} is no number and does not count\n")
+
+
+def test_damaged_state_is_an_error(leat, start, tmp_path):
+    leat("pub", "numbers", "1", check=True)
+    (tmp_path / "state").write_text("7 apples\n")
+    process = start("resume", "numbers", tmp_path / "state")
+    assert process.communicate(timeout=20) == (
+        "", f"{tmp_path / 'state'} is no state of this program: remove it to start over\n")
+    assert process.returncode == 1 and (tmp_path / "state").read_text() == "7 apples\n"
 
 
 def test_topic_that_was_made_anew_is_noticed(leat, start, tmp_path):
