@@ -144,10 +144,11 @@ def test_readme_says_what_works(leat, tmp_path):
     """Its five calls, as they stand there."""
     text = (HERE / "README.md").read_text(encoding="utf-8")
     code = text.split("```js\n")[1].split("```")[0].replace("for await", "setTimeout(() => subscriber.close(), 200);\nfor await")
-    program = tmp_path / "program.js"
-    program.write_text(f"(async () => {{\n{code}}})();\n", encoding="utf-8")
-    done = subprocess.run([NODE, program], env={**leat.environment, "NODE_PATH": str(PACKAGE)}, capture_output=True,
-                          text=True, timeout=60, check=False)
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "leat").symlink_to(PACKAGE / "leat")
+    program = tmp_path / "program.mjs"
+    program.write_text(code, encoding="utf-8")
+    done = subprocess.run([NODE, program], env=leat.environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("hello 0\n", "")
 
 
