@@ -406,3 +406,12 @@ def test_leat_stays_small(leat):
     libraries = subprocess.run(["ldd", leat.executable], capture_output=True, text=True,
                                check=True).stdout.splitlines()
     assert len(libraries) <= 8, libraries
+
+
+def test_full_topic_at_the_broker_is_told_and_timeout_ends_it(at):
+    done = at("pub", "test", "--generate", "10000", "--count", "100000", "--timeout", "1200ms")
+    assert done.returncode == 6
+    notice, failure = done.stderr.splitlines()
+    assert notice.startswith("leat: the broker takes nothing now; mostly topic 'test' is full there")
+    assert failure.startswith("leat: nothing could be published for 1200ms: the broker takes nothing now")
+    assert failure.endswith(" records were sent before")
