@@ -59,9 +59,8 @@ class RemoteSender final : public Sender {
     if (done) return false;
     if (done.problem().code != Errc::timeout) or_fail(done);
     const std::string sentence = fmt::format(
-        "the broker takes nothing now; mostly topic '{0}' is full there and its consumers are "
-        "slow: "
-        "`leat topic info {0} --broker …` shows it",
+        "the broker takes nothing now, probably because topic '{0}' is full there and its "
+        "consumers are slow: `leat topic info {0} --broker …` shows it",
         arguments_.topic);
     if (end.passed()) throw gave_up(sentence);
     say(sentence);
