@@ -532,16 +532,12 @@ LEAT_INLINE GroupInfo Group::info() const {
       });
   info.returned_limit = geometry.spare_count();
   if (spare == info.returned_limit) info.taking = Errc::redelivery_full;
-  for (std::uint32_t i = 0; i < view_->seat_high(); ++i) {
-    const GroupSeat& seat = view_->seat(i);
-    const std::uint64_t identity = load_acquire<Edge::in_flight>(seat.identity);
-    if (identity == 0 || !byte_is_locked(topic_.topic_->control_fd(), lock_offset(identity)))
-      continue;
+  view_->each_living_member(topic_.topic_->control_fd(), [&](const GroupSeat& seat) {
     const std::size_t size =
         std::min<std::size_t>(load_relaxed<Why::hint>(seat.name_size), sizeof(seat.name));
     info.members.push_back({load_relaxed<Why::hint>(seat.pid), std::string{seat.name, size},
                             load_relaxed<Why::hint>(seat.in_flight)});
-  }
+  });
   return info;
 }
 

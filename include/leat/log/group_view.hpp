@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "leat/base/atomic.hpp"
 #include "leat/base/crash_point.hpp"
@@ -201,15 +200,13 @@ class GroupView {
     // [group] seq_cst: a member stores its entry, then reads `closed`, and only then the record.
     return load_seq_cst<Edge::group>(header_->closed) == kGroupClosed;
   }
-  // The processes of the group's living members. Costs a system call for each member.
-  std::vector<std::uint32_t> living_members(int control_fd) const {
-    std::vector<std::uint32_t> pids;
+  // Calls visit(seat) for each living member. Costs a system call for each member.
+  template <class Visit>
+  void each_living_member(int control_fd, Visit&& visit) const {
     for (std::uint32_t i = 0; i < seat_high(); ++i) {
       const std::uint64_t identity = load_acquire<Edge::in_flight>(seats_[i].identity);
-      if (identity != 0 && byte_is_locked(control_fd, lock_offset(identity)))
-        pids.push_back(load_relaxed<Why::hint>(seats_[i].pid));
+      if (identity != 0 && byte_is_locked(control_fd, lock_offset(identity))) visit(seats_[i]);
     }
-    return pids;
   }
 
   // Whether the group is there, or somebody may only be about to delete it.

@@ -77,7 +77,10 @@ class RoomHolders {
     }
     GroupRoom{topic_, partition_}.each_in_need(segment, only_cursors, [&](const GroupView& group) {
       is_held = true;
-      std::vector<std::uint32_t> pids = group.living_members(topic_.control_fd());
+      std::vector<std::uint32_t> pids;
+      group.each_living_member(topic_.control_fd(), [&](const GroupSeat& seat) {
+        pids.push_back(load_relaxed<Why::hint>(seat.pid));
+      });
       if (!group.is_closed())
         return add({.kind = RoomHolder::Kind::group, .pids = pids, .group = group.name()});
       // Nobody finds a deleted group by its name any more. Its members are still there.

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "cli/cli.hpp"
@@ -17,14 +16,6 @@
 namespace leat::cli {
 
 namespace {
-
-std::string existing_directory_above(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::path above = std::filesystem::path{path}.parent_path();
-  while (above.has_relative_path() && !std::filesystem::exists(above, ignored))
-    above = above.parent_path();
-  return above.empty() ? "." : above.string();
-}
 
 [[noreturn]] void fail_data_directory(Error error) {
   const std::string path = data_directory();
@@ -39,7 +30,7 @@ std::string existing_directory_above(const std::string& path) {
                               "read-only; mount it writable first, or choose another place with "
                               "--data-dir or LEAT_DATA_DIR",
                               path)};
-  const std::string above = existing_directory_above(path);
+  const std::string above = existing_part(std::filesystem::path{path}.parent_path().string());
   struct statvfs status {};
   const bool is_full = ::statvfs(above.c_str(), &status) == 0 && has_few_inodes(status);
   if (error == Errc::no_space || (error == Errc::not_found && is_full))

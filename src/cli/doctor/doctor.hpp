@@ -62,8 +62,6 @@ struct Kind {
   bool moves_writes = false;  // Needs room to change what is there; btrfs does not in our files.
 };
 Kind kind_of(const std::string& path);
-// The path, or the closest one above it that exists.
-std::string existing_part(const std::string& path);
 
 // Room that everything below a path takes.
 std::uint64_t bytes_of(const std::string& path);

@@ -54,16 +54,6 @@ Kind kind_of(const std::string& path) {
   }
 }
 
-std::string existing_part(const std::string& directory) {
-  std::filesystem::path path{directory};
-  std::error_code ignored;
-  while (!std::filesystem::exists(path, ignored) && path.has_parent_path() &&
-         path != path.parent_path()) {
-    path = path.parent_path();
-  }
-  return path.empty() ? "." : path.string();
-}
-
 namespace {
 
 std::string first_line(const std::string& path) {

@@ -57,6 +57,16 @@ std::string with_room(const std::string& directory) {
 
 }  // namespace
 
+std::string existing_part(const std::string& directory) {
+  std::filesystem::path path{directory};
+  std::error_code ignored;
+  while (!std::filesystem::exists(path, ignored) && path.has_parent_path() &&
+         path != path.parent_path()) {
+    path = path.parent_path();
+  }
+  return path.empty() ? "." : path.string();
+}
+
 bool has_few_inodes(const struct statvfs& status) {
   constexpr std::uint64_t kFew = 64;  // A call that failed for lack of inodes has freed its own.
   return status.f_files != 0 && status.f_favail < kFew;

@@ -8,6 +8,9 @@
 
 namespace leat::cli {
 
+// The path, or the closest one above it that exists.
+std::string existing_part(const std::string& path);
+
 // How to get that many more bytes on the file system of `directory`; ends a sentence.
 std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes);
 
